@@ -94,6 +94,24 @@ pub(crate) fn brief(names: &[String], columns: usize) -> String {
     format!("{shown}{}", and_more(total - number))
 }
 
+/// Names folded into at most so many lines of so many columns: a fold that is wider is shortened, and the last names are only counted.
+pub(crate) fn in_lines(names: &[String], columns: usize, lines: usize) -> String {
+    let members = folds_with_members(names);
+    let shown = match members.len() {
+        number if number <= lines || crate::output::is_all() => number,
+        _ => lines.saturating_sub(1).max(1),
+    };
+    let rest = members.iter().skip(shown);
+    let more = and_more(rest.map(|(_, number)| number).sum());
+    let folds = members.iter().take(shown).map(|(fold, _)| {
+        if fold.chars().count() <= columns || crate::output::is_all() {
+            return fold.clone();
+        }
+        cut(&shortened(fold), columns)
+    });
+    format!("{}{more}", folds.collect::<Vec<_>>().join(", "))
+}
+
 /// The fewest columns that a name is cut to.
 const LEAST: usize = 12;
 
@@ -259,6 +277,19 @@ mod tests {
         assert_eq!(brief(&names, 3), "pool-b2x and 3 more");
         let ranges: Vec<String> = [1, 3, 5, 7, 9].map(|worker| format!("w{worker}")).to_vec();
         assert_eq!(brief(&ranges, 9), "w[1,…,9]");
+    }
+
+    #[test]
+    fn names_in_lines_keep_every_fold_while_there_are_lines() {
+        let mut names: Vec<String> = (1..=9).map(|number| format!("r1-w{number}")).collect();
+        names.extend([1, 3, 5, 7, 9].map(|number| format!("r2-w{number}")));
+        let all = "r1-w[1-9], r2-w[1,3,5,7,9]";
+        assert_eq!(in_lines(&names, 15, 2), all);
+        assert_eq!(in_lines(&names, 14, 2), "r1-w[1-9], r2-w[1,…,9]");
+        assert_eq!(in_lines(&names, 14, 1), "r1-w[1-9] and 5 more");
+        names.push("zone-b7k".to_owned());
+        assert_eq!(in_lines(&names, 15, 2), "r1-w[1-9] and 6 more");
+        assert_eq!(in_lines(&names, 15, 3), format!("{all}, zone-b7k"));
     }
 
     #[test]
