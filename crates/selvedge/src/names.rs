@@ -95,21 +95,46 @@ pub(crate) fn brief(names: &[String], columns: usize) -> String {
 }
 
 /// Names folded into at most so many lines of so many columns: a fold that is wider is shortened, and the last names are only counted.
+/// One fold is shown in any case.
 pub(crate) fn in_lines(names: &[String], columns: usize, lines: usize) -> String {
     let members = folds_with_members(names);
-    let shown = match members.len() {
-        number if number <= lines || crate::output::is_all() => number,
-        _ => lines.saturating_sub(1).max(1),
-    };
-    let rest = members.iter().skip(shown);
-    let more = and_more(rest.map(|(_, number)| number).sum());
-    let folds = members.iter().take(shown).map(|(fold, _)| {
-        if fold.chars().count() <= columns || crate::output::is_all() {
-            return fold.clone();
+    if crate::output::is_all() {
+        return folded(names);
+    }
+    let mut rest: usize = members.iter().map(|(_, number)| number).sum();
+    let (mut shown, mut best) = (String::new(), None);
+    for (fold, number) in members {
+        rest -= number;
+        if !shown.is_empty() {
+            shown.push_str(", ");
         }
-        cut(&shortened(fold), columns)
-    });
-    format!("{}{more}", folds.collect::<Vec<_>>().join(", "))
+        if fold.chars().count() <= columns {
+            shown.push_str(&fold);
+        } else {
+            shown.push_str(&cut(&shortened(&fold), columns));
+        }
+        let text = format!("{shown}{}", and_more(rest));
+        if best.is_none() || lines_of(&text, columns) <= lines {
+            best = Some(text);
+        }
+        if lines_of(&shown, columns) > lines {
+            break;
+        }
+    }
+    best.unwrap_or_default()
+}
+
+/// The lines that a text takes that is broken at spaces.
+fn lines_of(text: &str, columns: usize) -> usize {
+    let (mut lines, mut used) = (1, 0);
+    for word in text.split(' ').map(|word| word.chars().count()) {
+        if used > 0 && used + 1 + word > columns {
+            (lines, used) = (lines + 1, word);
+        } else {
+            used += word + usize::from(used > 0);
+        }
+    }
+    lines
 }
 
 /// The fewest columns that a name is cut to.
@@ -290,6 +315,10 @@ mod tests {
         names.push("zone-b7k".to_owned());
         assert_eq!(in_lines(&names, 15, 2), "r1-w[1-9] and 6 more");
         assert_eq!(in_lines(&names, 15, 3), format!("{all}, zone-b7k"));
+        // Short names share a line.
+        let short: Vec<String> = ["a", "b", "c", "d", "e"].map(str::to_owned).to_vec();
+        assert_eq!(in_lines(&short, 7, 2), "a, b, c, d, e");
+        assert_eq!(in_lines(&short, 12, 1), "a and 4 more");
     }
 
     #[test]
