@@ -68,7 +68,7 @@ pub(super) fn story(plan: &Plan, worlds: [&World; 2]) -> String {
     let mut groups: Vec<Lines<'_>> = groups.map(|one| (one, folded(lines(one)))).collect();
     if !output::is_all() {
         // Those that are only counted are never those that disturb the most.
-        groups.sort_by_key(|(group, lines)| std::cmp::Reverse((worst(lines), group.nodes.len())));
+        groups.sort_by_key(|(group, lines)| std::cmp::Reverse((gravest(lines), group.nodes.len())));
     }
     let mut text = String::new();
     for limits in LIMITS {
@@ -89,10 +89,11 @@ pub(super) fn story(plan: &Plan, worlds: [&World; 2]) -> String {
 /// A group of nodes, and what changes on each of them.
 type Lines<'a> = (&'a Group, Vec<Line>);
 
-/// How grave the gravest change of a group is.
-fn worst(lines: &[Line]) -> Gravity {
-    let gravities = lines.iter().map(|line| line.gravity);
-    gravities.max().unwrap_or_default()
+/// How grave the gravest changes of a group are, and how many lines they take.
+fn gravest(lines: &[Line]) -> (Gravity, usize) {
+    let gravities = || lines.iter().map(|line| line.gravity);
+    let worst = gravities().max().unwrap_or_default();
+    (worst, gravities().filter(|one| *one == worst).count())
 }
 
 /// What follows from all changes.
