@@ -290,7 +290,7 @@ const LINES: usize = output::ROWS - 3;
 
 /// The nodes of each shape, by their first names.
 fn shapes(compilation: &Compilation, is_of_any_asn: bool) -> Vec<(Shape<'_>, Members)> {
-    // Nodes that share their config are told apart by nothing else.
+    // Nodes that share their config differ in nothing else.
     let mut alike: BTreeMap<_, (&NodeConfig, Members)> = BTreeMap::new();
     for (node, config) in &compilation.nodes {
         let fabric = config.underlay.as_ref();

@@ -222,7 +222,7 @@ impl Pool {
     }
 
     fn new(object: ObjectRef, prefix: IpNet, taken: &BTreeMap<IpAddr, String>) -> Self {
-        // The address of a network and its broadcast address are given to nobody.
+        // The address of a network and its broadcast address are never given.
         let size = prefix
             .to_string()
             .parse()
