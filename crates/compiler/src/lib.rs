@@ -14,6 +14,7 @@
 
 pub mod allocate;
 mod compiler;
+mod exhausted;
 mod fingerprint;
 pub mod host_router;
 mod last_good;

@@ -37,8 +37,8 @@ use api::{
 use self::group::{Group, Named};
 pub(crate) use self::{
     checks::{
-        Carriers, InterfaceFault, InterfaceFaults, NotesNodesOutside, PeeringsInEffect,
-        ProblemsOfGroup, interface_problem, is_idle, no_canary, selects_no_node,
+        AllLacking, Carriers, FoundOnNodes, InterfaceFault, InterfaceFaults, NotesNodesOutside,
+        PeeringsInEffect, ProblemsOfGroup, interface_problem, is_idle, no_canary, selects_no_node,
     },
     claims::ClaimsFor,
     cluster::problems as problems_of_cluster,

@@ -137,6 +137,8 @@ memo::tables! {
         UnattachedOf: status::UnattachedOf,
         NotesNodesOutside: node::NotesNodesOutside,
         GroupCarriers: node::Carriers,
+        FoundOnNodes: node::FoundOnNodes,
+        NodesWithoutAddress: node::AllLacking,
         GroupProblems: node::ProblemsOfGroup,
         PeeringsInEffect: node::PeeringsInEffect,
         ObjectProblems: problems::ProblemsOf,

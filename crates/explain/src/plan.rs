@@ -1,5 +1,6 @@
 //! What changes between two compilations: element by element, with the objects that cause it and those that it affects.
 
+mod alike;
 mod disruption;
 mod platform;
 mod withdrawn;
@@ -199,6 +200,14 @@ fn different(
     if was == becomes {
         return;
     }
+    if let (Value::Array(one), Value::Array(other)) = (was, becomes)
+        && is_in_place(one, other)
+    {
+        for (place, (was, becomes)) in one.iter().zip(other).enumerate() {
+            different(&format!("{path}[{place}]"), was, becomes, fields);
+        }
+        return;
+    }
     let (Value::Object(one), Value::Object(other)) = (was, becomes) else {
         fields.insert(path.to_owned(), (was.clone(), becomes.clone()));
         return;
@@ -213,6 +222,17 @@ fn different(
             |fields: &serde_json::Map<String, Value>| fields.get(name).cloned().unwrap_or_default();
         different(&path, &of(one), &of(other), fields);
     }
+}
+
+/// Whether two lists of objects differ inside their items, and the items have kept their places.
+fn is_in_place(one: &[Value], other: &[Value]) -> bool {
+    if one.len() != other.len() || !one.iter().chain(other).all(Value::is_object) {
+        return false;
+    }
+    let pairs = one.iter().zip(other);
+    let changed = pairs.filter(|(was, becomes)| was != becomes);
+    let gone = one.iter().filter(|item| !other.contains(item));
+    changed.count() == gone.count()
 }
 
 /// What happens to an element.
@@ -304,7 +324,7 @@ pub fn plan(before: &Trace<'_>, after: &Trace<'_>) -> Plan {
             group.own.insert(node.clone(), own);
         }
     }
-    let mut groups: Vec<Group> = groups.into_values().collect();
+    let mut groups = alike::merged(groups.into_values());
     groups.sort_by(|one, other| one.nodes.cmp(&other.nodes));
     let mut plan = summarize(groups);
     plan.radius.of_nodes = new.len();
@@ -391,7 +411,7 @@ fn notes(
     }
     let has_canary = members.values().any(|member| member.can_be_canary);
     if !has_canary {
-        let note = "no node that changes matches Settings.spec.rollout.canary.nodeSelector: any of them is the first";
+        let note = "Settings.spec.rollout.canary.nodeSelector matches no node that changes: the rollout starts with any of them";
         notes.push(note.to_owned());
     }
     notes
@@ -563,11 +583,8 @@ fn changes(sides: &mut [Side<'_>; 2], node: &str, passwords: &BTreeSet<String>) 
     let mut change = |kind, element: Element, was, becomes| {
         let behind = sides.iter_mut().map(|side| side.behind(node, &element));
         let mut all: Vec<Cause> = Vec::new();
-        for behind in behind.flatten() {
-            match all.iter_mut().find(|known| known.by == behind.by) {
-                Some(known) => known.fields.extend(behind.fields),
-                None => all.push(behind),
-            }
+        for cause in behind.flatten() {
+            alike::add(&mut all, cause);
         }
         let mut change = Change {
             kind,

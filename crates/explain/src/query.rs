@@ -190,6 +190,12 @@ impl Query {
         })
     }
 
+    /// Whether an element is about exactly this; else one may be about a network around it.
+    pub fn is_named_by(&self, elements: &Elements) -> bool {
+        let mut all = elements.iter();
+        !matches!(self, Self::Prefix(_)) || all.any(|(element, value)| self.is_in(element, value))
+    }
+
     /// The elements that match it. Of a prefix that none names, those with the longest prefixes that cover it.
     pub fn elements(&self, elements: &Elements) -> Vec<Element> {
         let exact = |(element, value): &(&Element, &Value)| self.is_in(element, value);

@@ -516,7 +516,7 @@ impl<'a> Walk<'a> {
             }
             let lacks = spec.evpn.is_none() && spec.tunnel_endpoint.is_none();
             return Some(if lacks {
-                format!("{chosen} has no spec.evpn")
+                format!("{chosen} has neither spec.tunnelEndpoint nor spec.evpn")
             } else {
                 format!("{chosen} gives {} no address", self.node)
             });

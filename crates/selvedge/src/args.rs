@@ -22,7 +22,7 @@ pub(crate) enum Command {
     /// Compiles a shipped example and shows the result; needs no cluster and no root
     Demo,
     /// Prints the custom resource definitions of every kind
-    Crds,
+    Crds(Crds),
     /// Checks manifests: schema, rules, and references between objects
     Validate(Validate),
     /// Compiles manifests and prints the result
@@ -35,7 +35,7 @@ pub(crate) enum Command {
     Explain(Ask),
     /// Shows why something is not configured on a node
     WhyNot(Ask),
-    /// Shows which attachments reach which other attachments and Destinations
+    /// Shows which attachments and services reach which attachments and Destinations
     Reach(Reach),
     /// Shows on which nodes a VLAN, VRF, VNI, address or object is
     Where(Where),
@@ -70,9 +70,22 @@ pub(crate) struct Screen {
     /// Does not shorten or wrap lines to the width of the terminal
     #[arg(long)]
     pub(crate) wide: bool,
+    #[command(flatten)]
+    pub(crate) paging: Paging,
+}
+
+/// What happens to output that is longer than the terminal.
+#[derive(Clone, Debug, Default, Flags)]
+pub(crate) struct Paging {
     /// Does not open a pager where the output is longer than the terminal
     #[arg(long)]
     pub(crate) no_pager: bool,
+}
+
+#[derive(Debug, Flags)]
+pub(crate) struct Crds {
+    #[command(flatten)]
+    pub(crate) paging: Paging,
 }
 
 #[derive(Debug, Flags)]
@@ -212,7 +225,7 @@ pub(crate) struct Render {
     #[arg(long, value_name = "NAME", required_unless_present = "all")]
     pub(crate) node: Option<String>,
     /// All nodes, each to files of its own
-    #[arg(long, requires = "directory", conflicts_with = "node")]
+    #[arg(long, requires = "directory", conflicts_with_all = ["node", "what", "domain"])]
     pub(crate) all: bool,
     /// Directory for the files of all nodes: NODE/frr.conf, NODE/linux-router.txt, NODE/linux-host.txt, and NODE/frr-host.conf where an
     /// FRRConfiguration selects the node
@@ -227,6 +240,8 @@ pub(crate) struct Render {
     /// FRR version to write for, such as 10.3 [default: what the node reports, else the newest]
     #[arg(long, value_name = "VERSION")]
     pub(crate) frr_version: Option<String>,
+    #[command(flatten)]
+    pub(crate) paging: Paging,
 }
 
 #[derive(Debug, Flags)]

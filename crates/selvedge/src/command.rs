@@ -38,7 +38,7 @@ use kube::{
 use serde_json::Value;
 
 use crate::{
-    args::{Args, Cluster, Command, Input, Screen},
+    args::{Args, Cluster, Command, Crds, Input, Render, Screen},
     input::{self, Stored, World},
     output::{self, Verdict},
 };
@@ -50,7 +50,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Verdict> {
     }
     match args.command {
         Command::Demo => demo::run(),
-        Command::Crds => crds::run(),
+        Command::Crds(_) => crds::run(),
         Command::Validate(args) => validate::run(&args),
         Command::Compile(args) => compile::run(&args),
         Command::Render(args) => render::run(&args),
@@ -73,8 +73,8 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Verdict> {
 
 impl Command {
     /// How much is shown, for commands whose output may be long.
-    fn screen(&self) -> Option<&Screen> {
-        match self {
+    fn screen(&self) -> Option<Screen> {
+        let screen = match self {
             Self::Validate(args) => Some(&args.screen),
             Self::Compile(args) => Some(&args.screen),
             Self::Plan(args) => Some(&args.screen),
@@ -82,8 +82,15 @@ impl Command {
             Self::Reach(args) => Some(&args.screen),
             Self::Where(args) => Some(&args.screen),
             Self::Ipam(args) => Some(&args.screen),
+            Self::Crds(Crds { paging }) | Self::Render(Render { paging, .. }) => {
+                return Some(Screen {
+                    paging: paging.clone(),
+                    ..Screen::default()
+                });
+            }
             _ => None,
-        }
+        };
+        screen.cloned()
     }
 }
 

@@ -94,6 +94,49 @@ pub(crate) fn brief(names: &[String], columns: usize) -> String {
     format!("{shown}{}", and_more(total - number))
 }
 
+/// Names folded into at most so many lines of so many columns: a fold that is wider is shortened, and the last names are only counted.
+/// One fold is shown in any case.
+pub(crate) fn in_lines(names: &[String], columns: usize, lines: usize) -> String {
+    let members = folds_with_members(names);
+    if crate::output::is_all() {
+        return folded(names);
+    }
+    let mut rest: usize = members.iter().map(|(_, number)| number).sum();
+    let (mut shown, mut best) = (String::new(), None);
+    for (fold, number) in members {
+        rest -= number;
+        if !shown.is_empty() {
+            shown.push_str(", ");
+        }
+        if fold.chars().count() <= columns {
+            shown.push_str(&fold);
+        } else {
+            shown.push_str(&cut(&shortened(&fold), columns));
+        }
+        let text = format!("{shown}{}", and_more(rest));
+        if best.is_none() || lines_of(&text, columns) <= lines {
+            best = Some(text);
+        }
+        if lines_of(&shown, columns) > lines {
+            break;
+        }
+    }
+    best.unwrap_or_default()
+}
+
+/// The lines that a text takes that is broken at spaces.
+fn lines_of(text: &str, columns: usize) -> usize {
+    let (mut lines, mut used) = (1, 0);
+    for word in text.split(' ').map(|word| word.chars().count()) {
+        if used > 0 && used + 1 + word > columns {
+            (lines, used) = (lines + 1, word);
+        } else {
+            used += word + usize::from(used > 0);
+        }
+    }
+    lines
+}
+
 /// The fewest columns that a name is cut to.
 const LEAST: usize = 12;
 
@@ -259,6 +302,23 @@ mod tests {
         assert_eq!(brief(&names, 3), "pool-b2x and 3 more");
         let ranges: Vec<String> = [1, 3, 5, 7, 9].map(|worker| format!("w{worker}")).to_vec();
         assert_eq!(brief(&ranges, 9), "w[1,…,9]");
+    }
+
+    #[test]
+    fn names_in_lines_keep_every_fold_while_there_are_lines() {
+        let mut names: Vec<String> = (1..=9).map(|number| format!("r1-w{number}")).collect();
+        names.extend([1, 3, 5, 7, 9].map(|number| format!("r2-w{number}")));
+        let all = "r1-w[1-9], r2-w[1,3,5,7,9]";
+        assert_eq!(in_lines(&names, 15, 2), all);
+        assert_eq!(in_lines(&names, 14, 2), "r1-w[1-9], r2-w[1,…,9]");
+        assert_eq!(in_lines(&names, 14, 1), "r1-w[1-9] and 5 more");
+        names.push("zone-b7k".to_owned());
+        assert_eq!(in_lines(&names, 15, 2), "r1-w[1-9] and 6 more");
+        assert_eq!(in_lines(&names, 15, 3), format!("{all}, zone-b7k"));
+        // Short names share a line.
+        let short: Vec<String> = ["a", "b", "c", "d", "e"].map(str::to_owned).to_vec();
+        assert_eq!(in_lines(&short, 7, 2), "a, b, c, d, e");
+        assert_eq!(in_lines(&short, 12, 1), "a and 4 more");
     }
 
     #[test]

@@ -179,8 +179,8 @@ static SCREEN: OnceLock<Screen> = OnceLock::new();
 fn out() -> MutexGuard<'static, Out> {
     static OUT: OnceLock<Mutex<Out>> = OnceLock::new();
     let open = || {
-        let is_paged = SCREEN.get().is_some_and(|screen| !screen.no_pager);
-        let sink = if is_paged && io::stdout().is_terminal() {
+        let is_paged = SCREEN.get().is_some_and(|screen| !screen.paging.no_pager);
+        let sink = if is_paged && !is_dumb() && io::stdout().is_terminal() {
             Sink::Screen(String::new())
         } else {
             Sink::Direct(BufWriter::new(io::stdout()))
@@ -192,8 +192,8 @@ fn out() -> MutexGuard<'static, Out> {
 }
 
 /// Says how much of the output is wanted, before anything is printed.
-pub(crate) fn on_screen(screen: &Screen) {
-    let _first = SCREEN.set(screen.clone());
+pub(crate) fn on_screen(screen: Screen) {
+    let _first = SCREEN.set(screen);
 }
 
 /// Whether everything is wanted, and nothing folded.
@@ -274,9 +274,13 @@ pub(crate) fn is_for_people() -> bool {
     static WANTED: OnceLock<bool> = OnceLock::new();
     *WANTED.get_or_init(|| {
         let is_refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-        let is_dumb = std::env::var_os("TERM").is_some_and(|value| value == "dumb");
-        io::stdout().is_terminal() && !is_refused && !is_dumb
+        io::stdout().is_terminal() && !is_refused && !is_dumb()
     })
+}
+
+/// Whether the terminal can neither show colours nor turn pages.
+fn is_dumb() -> bool {
+    std::env::var_os("TERM").is_some_and(|value| value == "dumb")
 }
 
 /// The columns that a line may have: `COLUMNS`, or those of the terminal; nothing where neither is known, or `--wide` is given.

@@ -21,6 +21,8 @@ mod bench_frr;
 mod bench_node;
 #[path = "rings/data.rs"]
 mod data;
+#[path = "rings/ring1_answers.rs"]
+mod ring1_answers;
 #[path = "rings/ring1_broken.rs"]
 mod ring1_broken;
 #[path = "rings/ring1_cases.rs"]

@@ -1,9 +1,6 @@
 //! What is wrong with configs as a whole: found on the nodes, said on the objects.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-};
+use std::{collections::BTreeSet, sync::Arc};
 
 use api::{
     meta::LabelSelector,
@@ -24,6 +21,7 @@ use super::{
     },
 };
 use crate::{
+    exhausted::{self, Lacking},
     lower::{LowLevelObject, object},
     memo::{Index, Query},
     problem::{self, Problem},
@@ -41,11 +39,46 @@ impl Query for ProblemsOfGroup {
         let built = view.get::<BuiltFor>(signature);
         let mut problems = built.problems.clone();
         problems.extend(second_underlays(view, signature));
+        let found = view.get::<FoundOnNodes>(signature);
+        problems.extend(found.problems.iter().cloned());
+        if !found.lacking.is_empty() {
+            // The nodes of a pool are of several groups, and the problem of the pool is one.
+            let is_ours = |one: &&Problem| {
+                let mut own = found.lacking.iter();
+                own.any(|(own, _)| own.subject == one.subject && own.field == one.field)
+            };
+            let all = view.get::<AllLacking>(&());
+            problems.extend(all.iter().filter(is_ours).cloned());
+        }
+        let members = view.get::<MembersOf>(signature);
+        let carriers = view.get::<Carriers>(signature);
+        problems.extend(mtu::problems(&carriers.0, &members, &built.shared));
+        problems.extend(mtu::problems(&carriers.1, &members, &built.bare));
+        Arc::new(problems)
+    }
+}
+
+/// What is found on the nodes of a group.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Found {
+    problems: Vec<Problem>,
+    lacking: Lacking,
+}
+
+/// What is wrong on each node of a group.
+pub(crate) struct FoundOnNodes;
+impl Query for FoundOnNodes {
+    type Key = Signature;
+    type Value = Arc<Found>;
+    fn compute(view: &View<'_>, signature: &Signature) -> Arc<Found> {
         let nodes = view.who::<NodesBySignature>(signature);
         let notes_nodes_outside = view.get::<NotesNodesOutside>(&());
         let short = [true, false].map(|has_vtep| short_sessions(view, signature, has_vtep));
         let [short_with_vtep, short_without] = &short;
-        let mut lacking = Vec::new();
+        let Found {
+            mut problems,
+            mut lacking,
+        } = Found::default();
         for node in nodes.iter() {
             let node = node.key();
             let place = place(view, signature, &node.name);
@@ -69,39 +102,22 @@ impl Query for ProblemsOfGroup {
                 problems.push(outside(&node.name));
             }
         }
-        problems.extend(exhausted(lacking));
-        let members = view.get::<MembersOf>(signature);
-        let carriers = view.get::<Carriers>(signature);
-        problems.extend(mtu::problems(&carriers.0, &members, &built.shared));
-        problems.extend(mtu::problems(&carriers.1, &members, &built.bare));
-        Arc::new(problems)
+        Arc::new(Found { problems, lacking })
     }
 }
 
-/// Nodes that a message names.
-const NAMED_NODES: usize = 5;
-
-/// What is wrong with pools that have no address left: once for each, with the nodes that lack one.
-fn exhausted(lacking: Vec<(Problem, Arc<str>)>) -> Vec<Problem> {
-    let mut by_pool: BTreeMap<(ObjectRef, String), (Problem, Vec<String>)> = BTreeMap::new();
-    for (problem, node) in lacking {
-        let key = (problem.subject.clone(), problem.field.clone());
-        let (_, nodes) = by_pool.entry(key).or_insert((problem, Vec::new()));
-        nodes.push(format!("{node:?}"));
+/// What is wrong with pools that have no address left for some nodes, over all groups.
+pub(crate) struct AllLacking;
+impl Query for AllLacking {
+    type Key = ();
+    type Value = Arc<Vec<Problem>>;
+    fn compute(view: &View<'_>, (): &()) -> Arc<Vec<Problem>> {
+        let signatures = view.all_keys::<NodesBySignature>();
+        let found = signatures.iter().map(|one| view.get::<FoundOnNodes>(one));
+        let found: Vec<Arc<Found>> = found.collect();
+        let lacking = found.iter().flat_map(|found| &found.lacking);
+        Arc::new(exhausted::of_pools(lacking))
     }
-    let problems = by_pool.into_values().map(|(mut problem, mut nodes)| {
-        let more = nodes.len().saturating_sub(NAMED_NODES);
-        nodes.truncate(NAMED_NODES);
-        let word = if nodes.len() == 1 { "node" } else { "nodes" };
-        if let problem::Kind::PoolExhausted { wanted, .. } = &mut problem.kind {
-            *wanted = format!("{word} {}", nodes.join(", "));
-            if more > 0 {
-                *wanted = format!("{wanted} and {more} more");
-            }
-        }
-        problem
-    });
-    problems.collect()
 }
 
 /// A host session that has no address left for some nodes.

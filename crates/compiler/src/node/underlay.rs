@@ -104,6 +104,7 @@ impl Query for PlanOf {
                 router_ids: spec.routeridcidr.prefix(),
                 has_default_router_ids: spec.has_default_router_ids(),
                 endpoint: sound.endpoint.clone(),
+                vtep_field: sound::vtep_field(&spec),
                 fabric: Arc::new(fabric),
             })
         });
@@ -471,6 +472,8 @@ pub(crate) struct Plan {
     /// Whether the pool of router ids is the default.
     has_default_router_ids: bool,
     endpoint: Endpoint,
+    /// The field that has the pool of VTEPs.
+    vtep_field: &'static str,
     pub(crate) fabric: Arc<Fabric>,
 }
 
@@ -496,7 +499,7 @@ impl Plan {
             })
         };
         let (vtep, vtep_interface) = match (self.endpoint.pool, &self.endpoint.device) {
-            (Some(pool), _) => (Some(give("spec.evpn.vtepcidr", pool)?), None),
+            (Some(pool), _) => (Some(give(self.vtep_field, pool)?), None),
             (None, Some(device)) => endpoint_of(view, node, device, &self.fabric.nics),
             (None, None) => (None, None),
         };

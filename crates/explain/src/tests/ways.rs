@@ -10,14 +10,14 @@ use super::*;
 use crate::{
     provenance::Trace,
     query::Query,
-    why_not::{reach, ways},
+    why_not::{Reached, reach, ways},
 };
 
 proptest! {
     #![proptest_config(laws(64))]
 
     /// What the table says is reached from a node is what `why-not from A to B` says of it there, and the other way round, for all
-    /// attachments that a VRF routes.
+    /// attachments and services.
     #[test]
     fn what_reaches_what_is_the_same_for_all_pairs_as_for_each(world in everything()) {
         let snapshot = snapshot(&world);
@@ -27,10 +27,16 @@ proptest! {
             .subjects()
             .filter(|one| matches!(one.kind, Kind::Layer2Attachment | Kind::Destination))
             .collect();
+        let is_from = |one: &ObjectRef| {
+            matches!(one.kind, Kind::Layer2Attachment | Kind::Inbound | Kind::Outbound | Kind::PodNetwork)
+        };
+        let all: BTreeSet<ObjectRef> = snapshot.subjects().filter(is_from).collect();
         for node in compilation.nodes.keys() {
-            for (name, reached) in ways(&trace, Some(node)) {
-                let from = ObjectRef::named(Kind::Layer2Attachment, &name);
-                for to in targets.iter().filter(|to| **to != from) {
+            let ways = ways(&trace, Some(node));
+            let none = Reached::new();
+            for from in &all {
+                let reached = ways.get(from).unwrap_or(&none);
+                for to in targets.iter().filter(|to| *to != from) {
                     let of_table = reached.iter().any(|(known, _)| known == to);
                     let (one, other) = (Query::Object(from.clone()), Query::Object(to.clone()));
                     let answer = reach(&trace, node, &one, &other);

@@ -35,11 +35,6 @@ pub(super) struct Side {
 }
 
 impl Side {
-    /// Whether a VRF routes what its segments send.
-    pub(super) fn is_routed(&self) -> bool {
-        !self.segment_vrfs.is_empty()
-    }
-
     /// The VRFs that it is in, or that announce it.
     fn vrfs(&self) -> BTreeSet<String> {
         self.segment_vrfs
@@ -143,7 +138,7 @@ impl Walk<'_> {
 
     /// The tables that may route what an end sends: its own, and those of the rules for sources of the cluster VRF.
     pub(super) fn possible_tables(&self, from: &Side) -> BTreeSet<String> {
-        let mut tables = from.segment_vrfs.clone();
+        let mut tables = self.first_tables(from);
         let cluster = self.config.shared.cluster_vrf.as_ref();
         if let Some(cluster) = cluster.filter(|one| tables.contains(one.devices.vrf.as_str())) {
             let rules = cluster.policy_routes.iter();
@@ -232,13 +227,6 @@ impl Walk<'_> {
     fn tables(&self, from: &Side, net: IpNet) -> BTreeSet<String> {
         let sources = &from.networks;
         let cluster = self.cluster();
-        let tables = if from.has_segments {
-            from.segment_vrfs.clone()
-        } else if sources.is_empty() {
-            from.routing_vrfs.clone()
-        } else {
-            cluster.iter().cloned().collect()
-        };
         let of_table = |table: String| {
             if Some(&table) != cluster.as_ref() {
                 return vec![table];
@@ -250,7 +238,19 @@ impl Walk<'_> {
             }
             steered
         };
-        tables.into_iter().flat_map(of_table).collect()
+        let tables = self.first_tables(from).into_iter();
+        tables.flat_map(of_table).collect()
+    }
+
+    /// The tables that what an end sends enters first.
+    fn first_tables(&self, from: &Side) -> BTreeSet<String> {
+        if from.has_segments {
+            from.segment_vrfs.clone()
+        } else if from.networks.is_empty() {
+            from.routing_vrfs.clone()
+        } else {
+            self.cluster().into_iter().collect()
+        }
     }
 
     /// The VRF to which the first rule sends packets from one network to another.

@@ -2,6 +2,7 @@
 
 pub(super) mod answer;
 mod line;
+mod printed;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -35,23 +36,39 @@ pub(super) fn run(args: &Ask) -> anyhow::Result<Verdict> {
     // What documents that are not read stand for is in no answer.
     problems::lines(&world, &[]);
     let mut question = args.thing.join(" ");
-    let mut answers: Vec<Answer> = Vec::new();
-    // What is no other question may be a line of frr.conf, which not every node has.
     let parsed = parse(&question);
-    for nodes in nodes(args, &world, &compilation)? {
-        let Some(node) = nodes.first() else { continue };
-        let asked = match &parsed {
-            Ok(_) => Some(asked(&args.thing.join(" "), node, &world, &compilation)?),
-            Err(_) => line::asked(args, node, &world, &compilation)?,
-        };
-        let Some(asked) = asked else { continue };
-        question.clone_from(&asked.question);
-        answer::add(&mut answers, nodes, &asked);
+    let mut answers = Answers::default();
+    if parsed.is_ok() {
+        for nodes in nodes(args, &world, &compilation)? {
+            let Some(node) = nodes.first() else { continue };
+            let mut asked = asked(&args.thing.join(" "), node, &world, &compilation)?;
+            if args.output == Format::Table {
+                asked.keep_requested();
+            }
+            question.clone_from(&asked.question);
+            answers.add(nodes, &asked);
+        }
+    }
+    if answers.is_empty() && (parsed.is_err() || line::is_statement(args, &compilation)) {
+        // What is no other question may be an element as it is printed, or a line of frr.conf, which not every node has.
+        for nodes in nodes_of_line(args, &compilation)? {
+            let Some(node) = nodes.first() else { continue };
+            let printed = printed::asked(&args.thing.join(" "), node, &world, &compilation)?;
+            let asked = match printed {
+                Some(asked) => Some(asked),
+                None => line::asked(args, node, &world, &compilation)?,
+            };
+            let Some(asked) = asked else { continue };
+            question.clone_from(&asked.question);
+            answers.add(nodes, &asked);
+        }
     }
     if answers.is_empty() {
+        if let Some((verdict, text)) = line::without_element(args, &compilation) {
+            output::note(&output::wrapped(&text, 2));
+            return Ok(verdict);
+        }
         parsed?;
-    }
-    if answers.is_empty() {
         let text = not_found(args.node.as_deref(), &args.thing, &world, &compilation);
         output::note(&output::wrapped(&text, 2));
         return Ok(Verdict::Problems);
@@ -59,13 +76,43 @@ pub(super) fn run(args: &Ask) -> anyhow::Result<Verdict> {
     if args.output == Format::Table {
         output::text(&story(&world, &compilation, &question, &answers));
     } else {
-        let answers = answers.iter();
+        let answers = answers.exact.iter().chain(&answers.around);
         output::stream(
             args.output,
             answers.map(|answer| exact(&world, &compilation, &question, answer)),
         )?;
     }
     Ok(Verdict::Fine)
+}
+
+/// The answers of all nodes.
+#[derive(Default)]
+pub(super) struct Answers {
+    exact: Vec<Answer>,
+    /// Those that only have a route around the prefix that is asked about, where others have the prefix itself.
+    around: Vec<Answer>,
+}
+
+impl Answers {
+    pub(super) fn add(&mut self, nodes: Vec<String>, asked: &Asked) {
+        let answers = if asked.thing.is_named_by(&asked.elements) {
+            &mut self.exact
+        } else {
+            &mut self.around
+        };
+        answer::add(answers, nodes, asked);
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.exact.is_empty() && self.around.is_empty()
+    }
+
+    /// What is the same on some nodes once, with these nodes.
+    pub(super) fn sections(&self) -> Vec<(Vec<String>, Vec<Part>)> {
+        let mut sections = answer::sections(&self.exact);
+        sections.extend(answer::sections(&self.around));
+        sections
+    }
 }
 
 /// Reads a question; where it begins with the name of a kind that is nearly one, the error says which is meant.
@@ -139,12 +186,19 @@ pub(super) fn of_all_nodes(
         !compilation.nodes.is_empty(),
         "no Node in the input; add Node objects to it"
     );
-    let query = match Query::parse(question) {
-        Ok(query) => Some(query.resolved(&world.snapshot, compilation)),
-        // A line of frr.conf: one with an address that a single node has is on this node alone.
-        Err(_) => own_address(compilation, question),
-    };
+    let query = Query::parse(question).ok();
+    let query = query.map(|query| query.resolved(&world.snapshot, compilation));
     Ok(groups(compilation, query.as_ref()))
+}
+
+/// The same for a question that is a line of frr.conf or an element: one with an address that a single node has is on this node alone.
+fn nodes_of_line(args: &Ask, compilation: &Compilation) -> anyhow::Result<Vec<Vec<String>>> {
+    if let Some(node) = &args.node {
+        known(node, compilation)?;
+        return Ok(vec![vec![node.clone()]]);
+    }
+    let own = own_address(compilation, &args.thing.join(" "));
+    Ok(groups(compilation, own.as_ref()))
 }
 
 /// A question and its answers.
@@ -156,6 +210,22 @@ pub(super) struct Asked {
     pub(super) elements: Elements,
     /// What the question is about, each with who asks for it.
     pub(super) found: Vec<(Element, Vec<Claim>)>,
+}
+
+impl Asked {
+    /// Of an object that requests elements itself, leaves out those that only others request, although they use its fields.
+    pub(super) fn keep_requested(&mut self) {
+        let Query::Object(object) = &self.thing else {
+            return;
+        };
+        let is_own = |(_, claims): &(Element, Vec<Claim>)| {
+            let mut claims = claims.iter();
+            claims.any(|claim| claim.by == *object)
+        };
+        if !output::is_all() && self.found.iter().any(is_own) {
+            self.found.retain(is_own);
+        }
+    }
 }
 
 /// Reads the question and finds what it is about.
@@ -244,9 +314,9 @@ const DETAILS: [Detail; 7] = [
     Detail::Requesters(2),
 ];
 
-fn story(world: &World, compilation: &Compilation, question: &str, answers: &[Answer]) -> String {
-    let sections = answer::sections(answers);
-    let all: BTreeSet<&String> = answers.iter().flat_map(|answer| &answer.nodes).collect();
+fn story(world: &World, compilation: &Compilation, question: &str, answers: &Answers) -> String {
+    let sections = answers.sections();
+    let all: BTreeSet<&String> = sections.iter().flat_map(|(nodes, _)| nodes).collect();
     let all: Vec<String> = all.into_iter().cloned().collect();
     let heading = format!("{question} on {}", named(&all));
     let heading = format!("{}\n", styled(Style::Bold, &heading));
@@ -343,7 +413,7 @@ impl Told<'_> {
         let own = part.own_fields().join(", ");
         if !own.is_empty() {
             let separator = if is.is_empty() { "" } else { ", " };
-            is = format!("{is}{separator}each node its own {own}");
+            is = format!("{is}{separator}different on each node: {own}");
         }
         vec![(self.text(part), is)]
     }
@@ -413,22 +483,8 @@ pub(super) fn objects(objects: &BTreeSet<&ObjectRef>) -> String {
     kinds.collect::<Vec<_>>().join(", ")
 }
 
-/// What an element is, in a few words: its plain fields.
+/// What an element is, in a few words: its fields; … stands for those that do not fit a few words.
 fn summary(value: &Value) -> String {
-    fn plain(value: &Value) -> Option<String> {
-        match value {
-            Value::String(text) => Some(text.clone()),
-            Value::Number(number) => Some(number.to_string()),
-            Value::Bool(flag) => Some(flag.to_string()),
-            Value::Array(items) => {
-                let items: Option<Vec<String>> = items.iter().map(plain).collect();
-                items
-                    .filter(|items| !items.is_empty())
-                    .map(|items| items.join(" "))
-            }
-            Value::Null | Value::Object(_) => None,
-        }
-    }
     match value {
         Value::Object(fields) => {
             let fields = fields.iter().filter(|(name, _)| name.as_str() != "name");
@@ -437,7 +493,12 @@ fn summary(value: &Value) -> String {
                     let devices: Vec<String> = inner.values().filter_map(plain).collect();
                     Some(format!("devices {}", devices.join(" ")))
                 }
-                value => plain(value).map(|value| format!("{name} {value}")),
+                Value::Null => None,
+                Value::Array(items) if items.is_empty() => None,
+                value => {
+                    let text = plain(value).unwrap_or_else(|| "…".to_owned());
+                    Some(format!("{name} {text}").trim_end().to_owned())
+                }
             });
             words.collect::<Vec<_>>().join(", ")
         }
@@ -445,6 +506,35 @@ fn summary(value: &Value) -> String {
             "rejected".to_owned()
         }
         other => plain(other).unwrap_or_default(),
+    }
+}
+
+/// How many fields of an inner object are shown.
+const INNER: usize = 4;
+
+/// A value in a few words, where it fits them.
+fn plain(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) => Some(text.clone()),
+        Value::Number(number) => Some(number.to_string()),
+        Value::Bool(flag) => Some(flag.to_string()),
+        Value::Array(items) => {
+            if items.iter().any(Value::is_object) {
+                return None;
+            }
+            let items: Option<Vec<String>> = items.iter().map(plain).collect();
+            items
+                .filter(|items| !items.is_empty())
+                .map(|items| items.join(" "))
+        }
+        Value::Object(fields) if fields.len() <= INNER => {
+            let fields = fields
+                .iter()
+                .map(|(name, value)| Some(format!("{name} {}", plain(value)?)));
+            let fields: Option<Vec<String>> = fields.collect();
+            Some(fields?.join(" "))
+        }
+        Value::Null | Value::Object(_) => None,
     }
 }
 

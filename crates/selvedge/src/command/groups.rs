@@ -141,7 +141,7 @@ pub(super) fn text(compilation: &Compilation, element: &Element, nodes: &[String
         .collect();
     match (own.first(), own.last()) {
         (Some(first), Some(last)) if first != last => format!(
-            "{device} addresses {}–{} of {address}, each node its own",
+            "{device} addresses {}–{} of {address}, one per node",
             first.addr(),
             last.addr()
         ),

@@ -5,7 +5,7 @@ use std::{
     net::IpAddr,
 };
 
-use compiler::{Compilation, Kind, ObjectRef, compile};
+use compiler::{Compilation, Kind, ObjectRef, allocate::Pool as AddressPool, compile};
 use ipnet::IpNet;
 use serde::Serialize;
 
@@ -38,19 +38,12 @@ pub(super) fn run(args: &Ipam) -> anyhow::Result<Verdict> {
     }
     // The pools of which the least is left come first.
     pools.sort_by(|one, other| other.used_share().total_cmp(&one.used_share()));
-    let rows: Vec<Vec<String>> = pools
-        .iter()
-        .map(|pool| {
-            vec![
-                pool.name(),
-                pool.prefix.to_string(),
-                amount(pool.size),
-                pool.used.to_string(),
-                amount(pool.free),
-                pool.users(args.name.is_some()),
-            ]
-        })
-        .collect();
+    let rows: Vec<Vec<String>> = if output::is_all() || args.name.is_some() {
+        let pools = pools.iter();
+        pools.map(|pool| pool.row(args.name.is_some())).collect()
+    } else {
+        folded(&pools)
+    };
     let head = [
         ("POOL", Column::Wrapped),
         ("PREFIX", Column::Whole),
@@ -73,16 +66,54 @@ pub(super) fn run(args: &Ipam) -> anyhow::Result<Verdict> {
         &head,
         rows.get(..shown).unwrap_or_default(),
     ));
-    let total = counted(rows.len(), "pool");
+    let total = counted(pools.len(), "pool");
     let end = match rows.len() - shown {
         0 => total,
         more => format!(
-            "{total}, of which {more} with more room are not shown; --all shows them, ipam NAME one"
+            "{total}; the {more} with the smallest share in use are not shown: --all shows them, and ipam NAME shows one"
         ),
     };
     output::text(&format!("\n{}\n", output::wrapped(&end, 2)));
     Ok(verdict)
 }
+
+/// The rows of pools. Those of Underlays with the same numbers are one: a rack often has pools of its own.
+fn folded(pools: &[Pool]) -> Vec<Vec<String>> {
+    let mut rows: Vec<(Vec<&Pool>, Vec<String>)> = Vec::new();
+    for pool in pools {
+        let row = pool.row(false);
+        let numbers = row.get(2..).map(<[String]>::to_vec);
+        let is_like = |(known, row): &&mut (Vec<&Pool>, Vec<String>)| {
+            let is_of_underlay = |pool: &Pool| pool.object.kind == Kind::Underlay;
+            is_of_underlay(pool)
+                && known.iter().all(|one| is_of_underlay(one))
+                && row.get(2..).map(<[String]>::to_vec) == numbers
+        };
+        match rows.iter_mut().find(is_like) {
+            Some((known, _)) => known.push(pool),
+            None => rows.push((vec![pool], row)),
+        }
+    }
+    let rows = rows.into_iter().map(|(pools, mut row)| {
+        if pools.len() > 1 {
+            let names: Vec<String> = pools.iter().flat_map(|pool| pool.names()).collect();
+            let prefixes: Vec<String> = pools.iter().map(|pool| pool.prefix.to_string()).collect();
+            let heads = [
+                format!("{} {}", Kind::Underlay, names::brief(&names, NAMES)),
+                names::brief(&prefixes, NAMES),
+            ];
+            row.splice(..heads.len(), heads);
+            if let Some(users) = row.last_mut() {
+                users.push_str(" each");
+            }
+        }
+        row
+    });
+    rows.collect()
+}
+
+/// The columns that the names or prefixes of several pools take.
+const NAMES: usize = 24;
 
 /// The lines behind the table.
 const END: usize = 3;
@@ -133,15 +164,25 @@ impl Pool {
         self.used as f64 / (self.size.max(1) as f64)
     }
 
+    fn row(&self, is_whole: bool) -> Vec<String> {
+        vec![
+            self.name(),
+            self.prefix.to_string(),
+            amount(self.size),
+            self.used.to_string(),
+            amount(self.free),
+            self.users(is_whole),
+        ]
+    }
+
     /// The objects that have addresses of it, with how many: in a few words, or all.
     fn users(&self, is_whole: bool) -> String {
         let by = self.used_by.iter();
-        // An attachment is often called as its Network is.
+        // An attachment or a service is often called as its Network is.
         let of_same = |by: &str| {
             let (what, name) = by.rsplit_once(' ')?;
-            let what = what
-                .strip_suffix(" of")
-                .or_else(|| what.strip_suffix(" on"))?;
+            let before = what.strip_suffix(" of");
+            let what = before.or_else(|| what.strip_suffix(" on")).unwrap_or(what);
             (*name == *self.object.key.name).then(|| what.to_owned())
         };
         let by = by.map(|(by, number)| (of_same(by).unwrap_or_else(|| by.clone()), number));
@@ -181,12 +222,11 @@ impl Pool {
     }
 
     fn new(object: ObjectRef, prefix: IpNet, taken: &BTreeMap<IpAddr, String>) -> Self {
-        let bits = u32::from(prefix.max_prefix_len() - prefix.prefix_len());
-        let all = 1_u128.checked_shl(bits).unwrap_or(u128::MAX);
-        // The first and the last address of an IPv4 network are no hosts.
-        let is_reserved =
-            matches!(prefix, IpNet::V4(_)) && bits > 1 && object.kind == Kind::Network;
-        let size = if is_reserved { all - 2 } else { all };
+        // The address of a network and its broadcast address are never given.
+        let size = prefix
+            .to_string()
+            .parse()
+            .map_or(0, |prefix| AddressPool::new(prefix).free());
         let mut used_by: BTreeMap<String, usize> = BTreeMap::new();
         let own = taken
             .iter()

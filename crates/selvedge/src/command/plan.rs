@@ -80,7 +80,8 @@ pub(super) fn run(args: &Args) -> anyhow::Result<Verdict> {
     if let Some(line) = after.passed_over() {
         output::note(&line);
     }
-    let is_change = !plan.is_empty() || !plan.platform.is_empty();
+    // An edit that changes no node, such as one of the rollout, is to be applied as well.
+    let is_change = !plan.is_empty() || !plan.platform.is_empty() || !plan.edits.is_empty();
     Ok(if has_errors {
         Verdict::Problems
     } else if args.detailed_exitcode && is_change {

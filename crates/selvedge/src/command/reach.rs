@@ -1,10 +1,10 @@
-//! `selvedge reach`: which attachments reach which other attachments and Destinations, and through which VRF.
+//! `selvedge reach`: which attachments and services reach which attachments and Destinations, and through which VRF.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::bail;
-use api::tcaas::Layer2NetworkConfigurationSpec;
-use compiler::{Compilation, Kind, Snapshot};
+use api::tcaas::{Layer2NetworkConfigurationSpec, VrfRouteConfigurationSpec};
+use compiler::{Compilation, Kind, ObjectRef, Snapshot};
 use explain::{provenance::Trace, running::Running, why_not};
 use serde_json::{Value, json};
 
@@ -41,9 +41,9 @@ pub(super) fn run(args: &Reach) -> anyhow::Result<Verdict> {
 /// What reaches what.
 #[derive(Default)]
 struct Ways {
-    /// For each attachment what it reaches, each with the VRF.
-    of: BTreeMap<String, BTreeSet<(String, String)>>,
-    /// The nodes that each attachment is on.
+    /// For each attachment and service what it reaches, each with the VRF.
+    of: BTreeMap<ObjectRef, BTreeSet<(String, String)>>,
+    /// The nodes that each attachment and service is on.
     nodes: BTreeMap<String, BTreeSet<String>>,
     /// The prefixes of each Destination that is reached.
     prefixes: BTreeMap<String, BTreeSet<String>>,
@@ -79,9 +79,9 @@ impl Ways {
         Ok(ways)
     }
 
-    /// Attachments that reach the same by the same VRFs, together.
-    fn alike(&self) -> BTreeMap<&BTreeSet<(String, String)>, Vec<String>> {
-        let mut alike: BTreeMap<_, Vec<String>> = BTreeMap::new();
+    /// Attachments and services that reach the same by the same VRFs, together.
+    fn alike(&self) -> BTreeMap<&BTreeSet<(String, String)>, Vec<ObjectRef>> {
+        let mut alike: BTreeMap<_, Vec<ObjectRef>> = BTreeMap::new();
         for (from, reached) in &self.of {
             alike.entry(reached).or_default().push(from.clone());
         }
@@ -89,24 +89,60 @@ impl Ways {
     }
 }
 
-/// The nodes on which each attachment is, of all or of one.
+/// The nodes on which each attachment and service is, of all or of one.
 fn places(compilation: &Compilation, node: Option<&str>) -> BTreeMap<String, BTreeSet<String>> {
     let mut places: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    let mut add = |owner: &ObjectRef, node: &String| {
+        let on = places.entry(written(owner)).or_default();
+        on.insert(node.clone());
+    };
     let segments = compilation.objects.of::<Layer2NetworkConfigurationSpec>();
-    let generated = segments.filter(|(_, one)| one.is_generated());
-    let owners: BTreeMap<&str, &str> = generated
-        .map(|(name, object)| (&**name, &*object.source.key.name))
+    let segments: BTreeMap<&str, &ObjectRef> = segments
+        .filter(|(_, object)| object.is_generated())
+        .map(|(name, object)| (&**name, &object.source))
+        .collect();
+    let routing = compilation.objects.of::<VrfRouteConfigurationSpec>();
+    let services: BTreeMap<&str, &ObjectRef> = routing
+        .filter(|(_, object)| object.is_generated())
+        .map(|(name, object)| (&**name, &object.source))
+        .filter(|(_, source)| source.kind != Kind::Layer2Attachment)
         .collect();
     let nodes = compilation.nodes.iter();
     for (name, config) in nodes.filter(|(name, _)| node.is_none_or(|node| node == *name)) {
-        for segment in &config.shared.segments {
-            if let Some(owner) = owners.get(segment.as_str()) {
-                let on = places.entry((*owner).to_owned()).or_default();
-                on.insert(name.clone());
-            }
+        let own = config.shared.segments.iter();
+        for owner in own.filter_map(|one| segments.get(one.as_str())) {
+            add(owner, name);
+        }
+        let own = config.shared.routing.iter();
+        for owner in own.filter_map(|one| services.get(one.as_str())) {
+            add(owner, name);
         }
     }
     places
+}
+
+/// An attachment by its name, a service with its kind.
+fn written(from: &ObjectRef) -> String {
+    match from.kind {
+        Kind::Layer2Attachment => from.key.to_string(),
+        _ => from.to_string(),
+    }
+}
+
+/// Attachments by their names and services with their kinds, in a few words.
+fn listed(from: &[ObjectRef]) -> String {
+    let mut kinds: BTreeMap<Kind, Vec<String>> = BTreeMap::new();
+    for one in from {
+        kinds.entry(one.kind).or_default().push(one.key.to_string());
+    }
+    let kinds = kinds.into_iter().map(|(kind, keys)| {
+        let keys = names::brief(&keys, NAMES);
+        match kind {
+            Kind::Layer2Attachment => keys,
+            _ => format!("{kind} {keys}"),
+        }
+    });
+    kinds.collect::<Vec<_>>().join("; ")
 }
 
 /// What is reached by each VRF, in a few words.
@@ -134,12 +170,13 @@ fn print(format: Format, ways: &Ways) -> anyhow::Result<()> {
                 let (kind, name) = to.split_once(' ').unwrap_or_default();
                 json!({"kind": kind, "name": name, "vrf": vrf})
             });
-            json!({"from": from, "reaches": reached.collect::<Vec<_>>()})
+            let reaches: Vec<Value> = reached.collect();
+            json!({"from": from.key.to_string(), "fromKind": from.kind.to_string(), "reaches": reaches})
         });
         return output::stream(format, values);
     }
     if ways.of.is_empty() {
-        output::text("no attachment is routed\n");
+        output::text("no attachment and no service is on a node\n");
         return Ok(());
     }
     let mut rows = Vec::new();
@@ -148,13 +185,13 @@ fn print(format: Format, ways: &Ways) -> anyhow::Result<()> {
             rows.extend(
                 reached
                     .iter()
-                    .map(|(to, vrf)| vec![from.clone(), vrf.clone(), to.clone()]),
+                    .map(|(to, vrf)| vec![written(from), vrf.clone(), to.clone()]),
             );
         }
     } else {
         for (from, to) in merged(ways) {
             for (vrf, to) in to {
-                rows.push(vec![names::brief(&from, NAMES), vrf, to]);
+                rows.push(vec![listed(&from), vrf, to]);
             }
         }
     }
@@ -163,28 +200,45 @@ fn print(format: Format, ways: &Ways) -> anyhow::Result<()> {
         ("VIA", Column::Whole),
         ("REACHES", Column::Wrapped),
     ];
-    let table = output::table_of(&head, &rows);
-    output::text(&output::capped(&table, output::ROWS - 1));
+    let mut table = String::new();
+    if !rows.is_empty() {
+        table = output::table_of(&head, &rows);
+    }
+    let alone = alone(ways);
+    let table = output::capped(&table, output::ROWS - 1 - alone.lines().count());
+    output::text(&format!("{table}{alone}"));
     Ok(())
 }
 
-/// Attachments of one segment group: those that reach each other and the same besides are one row.
-fn merged(ways: &Ways) -> Vec<(Vec<String>, BTreeMap<String, String>)> {
+/// Those that reach nothing, in a line: an answer without them would look as if they were forgotten.
+fn alone(ways: &Ways) -> String {
+    let alone = ways.of.iter().filter(|(_, reached)| reached.is_empty());
+    let alone: Vec<ObjectRef> = alone.map(|(from, _)| from.clone()).collect();
+    if alone.is_empty() {
+        return String::new();
+    }
+    let line = format!("only inside their own segment: {}", listed(&alone));
+    output::wrapped(&line, 4) + "\n"
+}
+
+/// Attachments and services that reach each other and the same besides are one row.
+fn merged(ways: &Ways) -> Vec<(Vec<ObjectRef>, BTreeMap<String, String>)> {
     // From an attachment to itself there is always a way: with it, members of one VRF reach the same.
     let mut whole = Ways::default();
     for (from, reached) in &ways.of {
         let mut reached = reached.clone();
+        let is_attachment = from.kind == Kind::Layer2Attachment;
         let vrfs: BTreeSet<String> = reached
             .iter()
-            .filter(|(to, _)| to.starts_with("Layer2Attachment"))
+            .filter(|(to, _)| is_attachment && to.starts_with("Layer2Attachment"))
             .map(|(_, vrf)| vrf.clone())
             .collect();
         for vrf in vrfs {
-            reached.insert((format!("Layer2Attachment {from}"), vrf));
+            reached.insert((from.to_string(), vrf));
         }
         whole.of.insert(from.clone(), reached);
     }
-    let mut rows: Vec<(Vec<String>, BTreeMap<String, String>)> = whole
+    let mut rows: Vec<(Vec<ObjectRef>, BTreeMap<String, String>)> = whole
         .alike()
         .into_iter()
         .map(|(reached, from)| {
@@ -198,7 +252,7 @@ fn merged(ways: &Ways) -> Vec<(Vec<String>, BTreeMap<String, String>)> {
 
 /// Prints what is reached after a change and was not before, and the other way round.
 fn compare(format: Format, before: &Ways, after: &Ways) -> anyhow::Result<()> {
-    let flat = |ways: &Ways| -> BTreeSet<(String, String, String)> {
+    let flat = |ways: &Ways| -> BTreeSet<(ObjectRef, String, String)> {
         let of = ways.of.iter();
         let of = of.flat_map(|(from, reached)| {
             reached
@@ -213,9 +267,12 @@ fn compare(format: Format, before: &Ways, after: &Ways) -> anyhow::Result<()> {
     let prefixes = differences(&before.prefixes, &after.prefixes);
     let nodes = differences(&before.nodes, &after.nodes);
     if format != Format::Table {
-        let value = |(from, to, vrf): &&(String, String, String)| {
+        let value = |(from, to, vrf): &&(ObjectRef, String, String)| {
             let (kind, name) = to.split_once(' ').unwrap_or_default();
-            json!({"from": from, "kind": kind, "name": name, "vrf": vrf})
+            json!({
+                "from": from.key.to_string(), "fromKind": from.kind.to_string(),
+                "kind": kind, "name": name, "vrf": vrf,
+            })
         };
         let sets = |all: &[Difference<'_>], what: &str| -> Vec<Value> {
             let values = all
@@ -233,13 +290,13 @@ fn compare(format: Format, before: &Ways, after: &Ways) -> anyhow::Result<()> {
     }
     let mut text = Vec::new();
     for (sign, style, ways) in [("+", Style::Green, &won), ("-", Style::Red, &lost)] {
-        let mut alike: BTreeMap<(&str, &str), Vec<String>> = BTreeMap::new();
+        let mut alike: BTreeMap<(&str, &str), Vec<ObjectRef>> = BTreeMap::new();
         for (from, to, vrf) in ways {
             alike.entry((to, vrf)).or_default().push(from.clone());
         }
         for ((to, vrf), from) in alike {
             let reaches = if from.len() == 1 { "reaches" } else { "reach" };
-            let from = names::brief(&from, NAMES);
+            let from = listed(&from);
             let line = format!("{sign} {from} {reaches} {to} via {vrf}");
             text.push(format!("{}\n", styled(style, &output::wrapped(&line, 4))));
         }

@@ -8,11 +8,7 @@ use serde_json::json;
 
 use super::{
     elements::lines,
-    explain::{
-        self,
-        answer::{self, Answer, Part},
-        asked, not_found,
-    },
+    explain::{self, Answers, answer::Part, asked, not_found},
     groups::{addresses, text},
     problems,
 };
@@ -28,27 +24,34 @@ pub(super) fn run(args: &Where) -> anyhow::Result<Verdict> {
     let verdict = problems::beside(&world, &compilation);
     let question = args.query.join(" ");
     let query = explain::parse(&question)?;
-    let mut answers: Vec<Answer> = Vec::new();
+    let mut answers = Answers::default();
     for nodes in explain::of_all_nodes(&question, &world, &compilation)? {
         let Some(node) = nodes.first() else { continue };
-        let asked = asked(&question, node, &world, &compilation)?;
-        answer::add(&mut answers, nodes, &asked);
+        let mut asked = asked(&question, node, &world, &compilation)?;
+        if args.output == Format::Table {
+            asked.keep_requested();
+        }
+        answers.add(nodes, &asked);
     }
     if answers.is_empty() {
         let text = not_found(None, &args.query, &world, &compilation);
         output::note(&output::wrapped(&text, 2));
         return Ok(Verdict::Problems);
     }
-    let sections = answer::sections(&answers);
+    let sections = answers.sections();
     if args.output == Format::Table {
         let mut whole = String::new();
         for named in NAMED {
             whole = table(&compilation, &query, &sections, named);
-            if output::is_all() || whole.lines().count() < output::ROWS {
+            if output::is_all() || whole.lines().count() < output::ROWS - 1 {
                 break;
             }
         }
-        output::text(&output::capped(&whole, output::ROWS - 1));
+        let mut text = output::capped(&whole, output::ROWS - 2);
+        if sections.iter().any(|(nodes, _)| is_shortened(nodes)) {
+            text.push_str("--wide shows the nodes behind …\n");
+        }
+        output::text(&text);
         return Ok(verdict);
     }
     let mut found: BTreeMap<Element, (BTreeSet<&ObjectRef>, Vec<&String>)> = BTreeMap::new();
@@ -92,6 +95,21 @@ fn of_node(compilation: &Compilation, element: &Element, node: &str) -> Vec<Elem
 const NAMED: [usize; 5] = [usize::MAX, 12, 6, 4, 2];
 /// The fewest columns that nodes take.
 const NODES: usize = 20;
+/// How many lines they take: they are the answer.
+const LINES: usize = 4;
+
+/// The names of nodes as a row has them.
+fn named_nodes(nodes: &[String]) -> String {
+    match output::width() {
+        Some(width) => names::in_lines(nodes, (width / 3).max(NODES), LINES),
+        None => names::folded(nodes),
+    }
+}
+
+/// Whether a row does not name all of these nodes.
+fn is_shortened(nodes: &[String]) -> bool {
+    named_nodes(nodes) != names::folded(nodes)
+}
 
 /// What is on the same nodes because of the same objects is one row.
 fn table(
@@ -110,8 +128,6 @@ fn table(
                 None => by_requester.push((by, vec![part])),
             }
         }
-        let width = output::width().unwrap_or(usize::MAX);
-        let room = (width / 3).max(NODES);
         for (by, parts) in by_requester {
             let texts = parts.iter().map(|part| {
                 let what = text(compilation, &part.element, nodes);
@@ -124,7 +140,7 @@ fn table(
             }
             rows.push(vec![
                 what.join("\n"),
-                names::brief(nodes, room),
+                named_nodes(nodes),
                 nodes.len().to_string(),
                 explain::objects(&by),
             ]);

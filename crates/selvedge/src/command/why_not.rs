@@ -256,7 +256,7 @@ impl Missing {
                 let all = values(name);
                 let is_common = all.len() == of_nodes.len() && all.iter().all(|one| one == value);
                 if !is_common && selector.contains(name.as_str()) {
-                    *value = names::brief(&all, VALUES);
+                    *value = names::brief(&all, VALUES).replace(", ", " or ");
                 }
                 is_common || selector.contains(name.as_str())
             });

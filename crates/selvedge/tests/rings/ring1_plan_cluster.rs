@@ -68,7 +68,7 @@ fn a_plan_says_why_a_rollout_waits() -> anyhow::Result<()> {
         ("{pause: true}", "paused by Settings.spec.rollout.pause"),
         (
             "{canary: {nodeSelector: {matchLabels: {no: such}}}}",
-            "no node that changes matches Settings.spec.rollout.canary.nodeSelector",
+            "Settings.spec.rollout.canary.nodeSelector matches no node that changes",
         ),
         (
             "{maxRemoval: 0}",

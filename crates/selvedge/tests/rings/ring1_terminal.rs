@@ -94,11 +94,26 @@ fn no_pager_is_opened_where_none_is_wanted_or_none_can_be_started() -> anyhow::R
         told.lines().count() > 24 && !told.contains("paged:"),
         "{told}"
     );
-    let told = on_terminal(&LONG, &[("PAGER", "no-such-pager")])?;
-    assert!(
-        told.lines().count() > 24 && !told.contains("paged:"),
-        "{told}"
-    );
+    for environment in [("PAGER", "no-such-pager"), ("TERM", "dumb")] {
+        let told = on_terminal(&LONG, &[environment])?;
+        assert!(
+            told.lines().count() > 24 && !told.contains("paged:"),
+            "{told}"
+        );
+    }
+    let render = [
+        "render",
+        "-f",
+        "examples/two-tenants.yaml",
+        "--node",
+        "worker-1",
+    ];
+    let told = on_terminal(&render, &[])?;
+    assert!(told.contains("paged:router bgp"), "{told}");
+    let told = on_terminal(&[render.as_slice(), &["--no-pager"]].concat(), &[])?;
+    assert!(!told.contains("paged:"), "{told}");
+    let told = on_terminal(&["crds"], &[])?;
+    assert!(told.contains("paged:kind:"), "{told}");
     Ok(())
 }
 

@@ -21,6 +21,7 @@ use super::{
 };
 use crate::{
     allocate::share::{Claim, Grant, Refusal, Want, share},
+    exhausted::{self, Lacking},
     memo::Query,
     problem::{self, Problem},
     snapshot::{IntentKind, ObjectRef},
@@ -53,7 +54,7 @@ impl Query for SharedOut {
 pub(super) struct HandedOut {
     pub(super) shares: BTreeMap<ObjectRef, Share>,
     nodes: BTreeMap<ObjectRef, BTreeMap<String, Vec<IpAddr>>>,
-    node_problems: BTreeMap<ObjectRef, Vec<Problem>>,
+    node_problems: BTreeMap<ObjectRef, Lacking>,
     taken: BTreeMap<String, BTreeSet<IpAddr>>,
 }
 
@@ -68,9 +69,10 @@ impl HandedOut {
             .cloned()
             .collect();
         let nodes = segments.into_iter().map(|subject| {
+            let lacking = self.node_problems.remove(&subject).unwrap_or_default();
             let share = NodeShare {
                 addresses: Arc::new(self.nodes.remove(&subject).unwrap_or_default()),
-                problems: self.node_problems.remove(&subject).unwrap_or_default(),
+                problems: exhausted::of_pools(lacking.iter()),
             };
             (subject, Arc::new(share))
         });
@@ -184,7 +186,7 @@ impl Shared<'_> {
             }
             if let Some(problem) = self.node_problem(claimant, node, grant) {
                 let problems = handed_out.node_problems.entry(subject()).or_default();
-                problems.push(problem);
+                problems.push((problem, Arc::from(&**node)));
             }
             return;
         }

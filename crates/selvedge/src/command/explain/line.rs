@@ -12,7 +12,7 @@ use explain::{
 use frr::{FrrConfig, FrrVersion, Part, PlacedLine, config::Name, names};
 
 use super::Asked;
-use crate::{args::Ask, input::World};
+use crate::{args::Ask, input::World, output::Verdict};
 
 /// Answers a question that is a line of the node's frr.conf; `None` where the node has no such line.
 pub(super) fn asked(
@@ -46,6 +46,43 @@ pub(super) fn asked(
         found: found.collect(),
         elements,
     }))
+}
+
+/// Whether a question begins as a line of frr.conf does.
+pub(super) fn is_statement(args: &Ask, compilation: &Compilation) -> bool {
+    let question = args.thing.join(" ");
+    let first = question.split_whitespace().next();
+    let printed = printed(args, compilation).unwrap_or_default();
+    let mut lines = printed.lines();
+    lines.any(|line| first.is_some() && line.split_whitespace().next() == first)
+}
+
+/// What to say of a line that no element is behind: of one that every frr.conf has, or of one that no node has; nothing of what is no line.
+pub(super) fn without_element(args: &Ask, compilation: &Compilation) -> Option<(Verdict, String)> {
+    let question = args.thing.join(" ");
+    let wanted: Vec<&str> = question.split_whitespace().collect();
+    let printed = printed(args, compilation)?;
+    let mut lines = printed.lines();
+    if lines.any(|line| line.split_whitespace().eq(wanted.iter().copied())) {
+        let text = format!("{question:?} is in every frr.conf: it comes from no object");
+        return Some((Verdict::Fine, text));
+    }
+    if wanted.len() < 3 || !is_statement(args, compilation) {
+        return None;
+    }
+    let place = args.node.as_deref().unwrap_or("any node");
+    let text = format!("{question:?} is no line of frr.conf on {place}");
+    Some((Verdict::Problems, text))
+}
+
+/// The frr.conf of the node that is asked about, or of the first.
+fn printed(args: &Ask, compilation: &Compilation) -> Option<String> {
+    let asked = args.node.as_ref();
+    let mut nodes = compilation.nodes.iter();
+    let (_, config) = nodes.find(|(node, _)| asked.is_none_or(|asked| asked == *node))?;
+    let spec = config.spec(&compilation.revision.fingerprint);
+    let conf = frr::desired(&spec, &frr::hidden(&spec), FrrVersion::NEWEST).ok()?;
+    Some(frr::print(&conf, FrrVersion::NEWEST, &spec.revision))
 }
 
 /// A line and what it is part of.

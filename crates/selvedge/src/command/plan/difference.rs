@@ -18,6 +18,15 @@ const VALUE: usize = 48;
 /// The parts that are shown before all others, since the most depends on them.
 const FIRST: [&str; 4] = ["vtep", "asn", "routerId", "nics"];
 
+/// Parts with names that only programs know, in words.
+const WORDS: [(&str, &str); 5] = [
+    ("remoteAs asn", "remote AS"),
+    ("remoteAs type", "remote AS"),
+    ("remoteAs", "remote AS"),
+    ("remoteAsn", "remote AS"),
+    ("localAs", "local AS"),
+];
+
 /// A part of an element, and how it changes.
 struct Part {
     path: String,
@@ -60,7 +69,7 @@ pub(super) fn of_each_node(change: &Change, nodes: &[(&str, &Change)]) -> String
             }
             _ => change.text.clone(),
         };
-        return format!("{text}, each node its own");
+        return format!("{text}, one per node");
     }
     let parts = by_path.into_iter().map(|((_, path), changes)| {
         let change = of_nodes(&changes, nodes.len());
@@ -122,9 +131,9 @@ impl Part {
     }
 
     fn text(self) -> String {
-        format!("{} {}", self.path, self.change)
-            .trim_start()
-            .to_owned()
+        let known = WORDS.iter().find(|(path, _)| *path == self.path);
+        let path = known.map_or(self.path.as_str(), |(_, words)| words);
+        format!("{path} {}", self.change).trim_start().to_owned()
     }
 }
 
@@ -192,7 +201,7 @@ fn short(value: &Value) -> String {
         Value::Object(fields) => {
             let fields = fields.iter();
             let fields: Vec<String> = fields
-                .map(|(name, value)| format!("{name} {}", short(value)))
+                .map(|(name, value)| format!("{name} {}", short(value)).trim_end().to_owned())
                 .collect();
             fields.join(", ")
         }

@@ -25,26 +25,59 @@ const OBJECTS: usize = 2;
 /// The most columns that the names of nodes take.
 const NODES: usize = 50;
 
-/// How many groups of nodes are shown, and how many changes of each: the first that fits a screen is taken.
-const LIMITS: [(usize, usize); 5] = [(3, 8), (2, 6), (2, 4), (1, 4), (1, 2)];
+/// How much is shown of a plan.
+#[derive(Clone, Copy)]
+struct Limits {
+    /// How many groups of nodes.
+    groups: usize,
+    /// How many changes of each group.
+    changes: usize,
+    /// How many names in a row.
+    names: usize,
+}
+
+impl Limits {
+    const fn of(groups: usize, changes: usize, names: usize) -> Self {
+        Self {
+            groups,
+            changes,
+            names,
+        }
+    }
+}
+
+/// The first with which a plan fits a screen is taken.
+const LIMITS: [Limits; 7] = [
+    Limits::of(3, 8, NAMES),
+    Limits::of(2, 6, NAMES),
+    Limits::of(2, 4, NAMES),
+    Limits::of(2, 2, 4),
+    Limits::of(1, 4, 4),
+    Limits::of(1, 2, 3),
+    Limits::of(1, 1, 2),
+];
 
 pub(super) fn story(plan: &Plan, worlds: [&World; 2]) -> String {
-    let mut head = edits(plan, worlds);
     if plan.is_empty() {
-        head.extend(platform(&plan.platform));
-        head.push("nothing changes on any node\n".to_owned());
-        return output::wrapped(&head.concat(), 6);
+        let mut text = edits(plan, worlds, NAMES);
+        text.extend(platform(&plan.platform, NAMES));
+        text.push("nothing changes on any node\n".to_owned());
+        return output::wrapped(&text.concat(), 6);
     }
-    if !head.is_empty() {
-        head.push("\n".to_owned());
-    }
-    let end = summary(plan);
     let groups = plan.groups.iter();
-    let groups: Vec<Lines<'_>> = groups.map(|one| (one, folded(lines(one)))).collect();
+    let mut groups: Vec<Lines<'_>> = groups.map(|one| (one, folded(lines(one)))).collect();
+    if !output::is_all() {
+        // Those that are only counted are never those that disturb the most.
+        groups.sort_by_key(|(group, lines)| std::cmp::Reverse((gravest(lines), group.nodes.len())));
+    }
     let mut text = String::new();
     for limits in LIMITS {
-        let groups = of_groups(plan, &groups, limits);
-        let whole = [head.clone(), groups, vec![end.clone()]].concat();
+        let mut whole = edits(plan, worlds, limits.names);
+        if !whole.is_empty() {
+            whole.push("\n".to_owned());
+        }
+        whole.extend(of_groups(plan, &groups, limits));
+        whole.push(summary(plan, limits.names));
         text = output::wrapped(&whole.concat(), 6);
         if output::is_all() || text.lines().count() < output::ROWS {
             break;
@@ -56,8 +89,15 @@ pub(super) fn story(plan: &Plan, worlds: [&World; 2]) -> String {
 /// A group of nodes, and what changes on each of them.
 type Lines<'a> = (&'a Group, Vec<Line>);
 
+/// How grave the gravest changes of a group are, and how many lines they take.
+fn gravest(lines: &[Line]) -> (Gravity, usize) {
+    let gravities = || lines.iter().map(|line| line.gravity);
+    let worst = gravities().max().unwrap_or_default();
+    (worst, gravities().filter(|one| *one == worst).count())
+}
+
 /// What follows from all changes.
-fn summary(plan: &Plan) -> String {
+fn summary(plan: &Plan, most: usize) -> String {
     let mut text = vec![format!("{}\n", styled(Style::Bold, &total(plan)))];
     let radius = &plan.radius;
     let tenants: BTreeSet<&ObjectRef> = radius.tenants.iter().collect();
@@ -73,11 +113,11 @@ fn summary(plan: &Plan) -> String {
             1 => "namespace",
             _ => "namespaces",
         };
-        let namespaces = listed(namespaces.into_iter(), NAMES);
-        text.push(format!("         objects in {word} {namespaces}\n"));
+        let namespaces = listed(namespaces.into_iter(), most);
+        text.push(format!("         through objects in {word} {namespaces}\n"));
     }
-    text.extend(disruptions(plan));
-    text.extend(platform(&plan.platform));
+    text.extend(disruptions(plan, most));
+    text.extend(platform(&plan.platform, most));
     text.extend(approvals(&plan.needs_approval));
     if plan.waves.is_empty() {
         if !plan.at_once.is_empty() {
@@ -126,14 +166,19 @@ fn sign(kind: ChangeKind) -> (&'static str, Style) {
 }
 
 /// The objects that the user has changed, each with old and new values and its place.
-fn edits(plan: &Plan, [before, after]: [&World; 2]) -> Vec<String> {
-    let most = if output::is_all() { usize::MAX } else { NAMES };
+fn edits(plan: &Plan, [before, after]: [&World; 2], most: usize) -> Vec<String> {
+    let most = if output::is_all() { usize::MAX } else { most };
     let mut text = Vec::new();
+    let mut edits: Vec<&Edit> = plan.edits.iter().collect();
+    if edits.len() > most {
+        // What is new is counted before what changes or goes.
+        edits.sort_by_key(|edit| edit.change == ChangeKind::Added);
+    }
     for Edit {
         object,
         change,
         fields,
-    } in plan.edits.iter().take(most)
+    } in edits.into_iter().take(most)
     {
         let (sign, style) = sign(*change);
         let first = fields.first_key_value();
@@ -163,7 +208,7 @@ fn edits(plan: &Plan, [before, after]: [&World; 2]) -> Vec<String> {
 }
 
 /// What is disturbed of what already runs, the most severe first; or that nothing is. What is disturbed on the same nodes is one line.
-fn disruptions(plan: &Plan) -> Vec<String> {
+fn disruptions(plan: &Plan, names: usize) -> Vec<String> {
     let groups = || plan.groups.iter();
     let of_class = |class| -> (String, Vec<(String, &String)>) {
         let pairs = groups().flat_map(|group| disturbed(group, class));
@@ -189,7 +234,7 @@ fn disruptions(plan: &Plan) -> Vec<String> {
         let most = if output::is_all() { usize::MAX } else { PLACES };
         for (nodes, what) in whats.iter().take(most) {
             let nodes = nodes_of(nodes.iter().copied());
-            let what = listed(what.iter().cloned(), NAMES);
+            let what = listed(what.iter().cloned(), names);
             let line = format!("{title} on {nodes}: {what}\n");
             text.push(styled(Style::Red, &line));
         }
@@ -243,7 +288,7 @@ fn withdrawn(group: &Group) -> Vec<(String, &String)> {
 }
 
 /// What changes of the objects of other programs.
-fn platform(changes: &PlatformChanges) -> Vec<String> {
+fn platform(changes: &PlatformChanges, most: usize) -> Vec<String> {
     let kinds = [
         ("create", &changes.created),
         ("change", &changes.changed),
@@ -251,7 +296,7 @@ fn platform(changes: &PlatformChanges) -> Vec<String> {
     ];
     let kinds = kinds.into_iter().filter(|(_, names)| !names.is_empty());
     let line = |(verb, names): (&str, &Vec<PlatformName>)| {
-        let listed = listed(names.iter().map(ToString::to_string), NAMES);
+        let listed = listed(names.iter().map(ToString::to_string), most);
         format!("platform {} to {verb}: {listed}\n", names.len())
     };
     kinds.map(line).collect()
@@ -334,9 +379,10 @@ fn of_group(plan: &Plan, (group, lines): &Lines<'_>, most: usize) -> String {
     let mut lines: Vec<&Line> = lines.iter().collect();
     if lines.len() > most {
         // What disturbs is never among those that are only counted.
-        lines.sort_by_key(|line| !line.is_grave);
+        lines.sort_by_key(|line| std::cmp::Reverse(line.gravity));
     }
-    let grave = lines.iter().filter(|line| line.is_grave).count();
+    let is_grave = |line: &&&Line| line.gravity > Gravity::Withdrawal;
+    let grave = lines.iter().filter(is_grave).count();
     let most = most.max(grave.min(most.saturating_mul(2)));
     let mut text = vec![format!("{}\n", styled(Style::Bold, &names))];
     let mut causes: Vec<(String, Vec<&Line>)> = Vec::new();
@@ -369,7 +415,7 @@ fn of_group(plan: &Plan, (group, lines): &Lines<'_>, most: usize) -> String {
 }
 
 /// The groups of a plan: all of a small one, else the first, and how many more there are.
-fn of_groups(plan: &Plan, groups: &[Lines<'_>], (most, changes): (usize, usize)) -> Vec<String> {
+fn of_groups(plan: &Plan, groups: &[Lines<'_>], limits: Limits) -> Vec<String> {
     let size = |(_, lines): &Lines<'_>| lines.len();
     let lines: usize = groups.iter().map(|group| size(group) + 3).sum();
     if output::is_all() || lines <= SMALL {
@@ -378,10 +424,10 @@ fn of_groups(plan: &Plan, groups: &[Lines<'_>], (most, changes): (usize, usize))
     }
     let mut text: Vec<String> = groups
         .iter()
-        .take(most)
-        .map(|one| of_group(plan, one, changes))
+        .take(limits.groups)
+        .map(|one| of_group(plan, one, limits.changes))
         .collect();
-    let rest = groups.get(most..).unwrap_or_default();
+    let rest = groups.get(limits.groups..).unwrap_or_default();
     let nodes: Vec<&String> = rest.iter().flat_map(|(group, _)| &group.nodes).collect();
     if !nodes.is_empty() {
         let names = nodes_of(nodes.into_iter());
@@ -409,9 +455,21 @@ fn of_groups(plan: &Plan, groups: &[Lines<'_>], (most, changes): (usize, usize))
 struct Line {
     kind: ChangeKind,
     text: String,
-    /// Whether it disturbs what runs.
-    is_grave: bool,
+    gravity: Gravity,
     behind: Vec<Cause>,
+}
+
+/// How much a change disturbs what runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+enum Gravity {
+    #[default]
+    None,
+    /// It takes routes away.
+    Withdrawal,
+    /// It closes a session.
+    Reset,
+    /// It rebuilds a part of the data plane.
+    Rebuild,
 }
 
 /// Changes, each with its text.
@@ -435,7 +493,7 @@ fn folded(lines: Texts<'_>) -> Vec<Line> {
         let single = |(change, text): &(&Change, String)| Line {
             kind: change.kind,
             text: format!("{text}{}", mark(change)),
-            is_grave: is_grave(change),
+            gravity: gravity(change),
             behind: change.behind.clone(),
         };
         let elements: Vec<&Element> = changes.iter().map(|(change, _)| &change.element).collect();
@@ -451,7 +509,7 @@ fn folded(lines: Texts<'_>) -> Vec<Line> {
                 lines.push(Line {
                     kind: first.kind,
                     text: format!("{text}{}", mark(first)),
-                    is_grave: is_grave(first),
+                    gravity: gravity(first),
                     behind,
                 });
             }
@@ -468,19 +526,24 @@ fn alike(change: &Change) -> Option<String> {
     Some(format!("{:?} {head}{}", change.kind, mark(change)))
 }
 
-/// Whether a change closes a session or rebuilds a part of the data plane.
-fn is_grave(change: &Change) -> bool {
-    let mut effects = change.effects.iter();
-    effects.any(|effect| effect.disruption > Disruption::Additive)
+/// The gravity of the gravest effect of a change.
+fn gravity(change: &Change) -> Gravity {
+    let worst = change.effects.iter().map(|effect| effect.disruption).max();
+    match worst {
+        Some(Disruption::Rebuild) => Gravity::Rebuild,
+        Some(Disruption::SessionReset) => Gravity::Reset,
+        _ if change.withdraws => Gravity::Withdrawal,
+        Some(Disruption::None | Disruption::Additive) | None => Gravity::None,
+    }
 }
 
 /// The mark of a change that disturbs what runs.
 fn mark(change: &Change) -> String {
-    let worst = change.effects.iter().map(|effect| effect.disruption).max();
-    match worst {
-        Some(class @ (Disruption::SessionReset | Disruption::Rebuild)) => format!(" [{class}]"),
-        _ if change.withdraws => " [route withdrawn]".to_owned(),
-        Some(Disruption::None | Disruption::Additive) | None => String::new(),
+    match gravity(change) {
+        Gravity::Rebuild => format!(" [{}]", Disruption::Rebuild),
+        Gravity::Reset => format!(" [{}]", Disruption::SessionReset),
+        Gravity::Withdrawal => " [route withdrawn]".to_owned(),
+        Gravity::None => String::new(),
     }
 }
 
