@@ -146,12 +146,12 @@ const OF_TENANTS: &[(&str, &str, &str)] = &[
     (
         "name: red-dc, labels: {zone: red}",
         "name: red-dc, labels: {zone: 7}",
-        "Destination red-dc metadata.labels[\"zone\"]: 7 must be a string",
+        "Destination red-dc metadata.labels[\"zone\"]: must be text, not a number (7)",
     ),
     (
         "name: n1, labels: {rack: r1}",
         "name: n1, labels: {rack: 1}",
-        "Node n1 metadata.labels[\"rack\"]: 1 must be a string",
+        "Node n1 metadata.labels[\"rack\"]: must be text, not a number (1)",
     ),
     (
         "vtepcidr: 100.65.0.0/24",
