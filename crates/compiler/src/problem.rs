@@ -15,7 +15,8 @@ use serde::{Serialize, Serializer};
 
 pub use self::severity::Severity;
 use self::text::{
-    after_vxlan, and_more, and_others, inside, none_has, on, table, that_can_be_used, unsupported,
+    after_vxlan, and_more, and_others, free_addresses, inside, none_has, on, table,
+    that_can_be_used, unsupported,
 };
 use crate::snapshot::ObjectRef;
 
@@ -436,12 +437,14 @@ pub enum Kind {
         network: String,
     },
     /// A network has too few free addresses.
-    #[error("{missing} more addresses of {prefix} are needed, but fewer are free")]
+    #[error("{prefix} has {}, and {missing} more are needed", free_addresses(*.free))]
     TooFewAddresses {
         /// The network's prefix.
         prefix: Prefix,
         /// How many are needed beside those that the object holds.
         missing: u32,
+        /// How many are free.
+        free: u32,
     },
     /// Another object uses the whole network, or has the platform's pool for it.
     #[error("Network {network} is used exclusively by {by}")]

@@ -369,7 +369,8 @@ macro_rules! snapshot {
                 }
             }
 
-            /// The objects of which another snapshot has another spec or other labels, or that only one of the two has.
+            /// The objects of which another snapshot has another spec or other labels, or that only one of the two has. What an object that
+            /// cannot be read has is not known.
             pub fn edited(&self, other: &Self) -> Vec<ObjectRef> {
                 fn of<S: PartialEq, T>(one: &Objects<S, T>, other: &Objects<S, T>) -> Vec<Key> {
                     let is_same = |a: &Object<S, T>, b: &Object<S, T>| a.spec == b.spec && a.meta.labels == b.meta.labels;
@@ -383,6 +384,7 @@ macro_rules! snapshot {
                     let keys = of(&self.$field, &other.$field).into_iter();
                     edited.extend(keys.map(|key| ObjectRef { kind: Kind::$kind, key }));
                 )*
+                edited.retain(|object| !self.unread.contains_key(object) && !other.unread.contains_key(object));
                 edited
             }
 

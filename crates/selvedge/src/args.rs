@@ -1,20 +1,43 @@
 //! The command line.
 
-use std::{net::SocketAddr, path::PathBuf, str::FromStr};
+use std::{
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    str::FromStr,
+};
 
 use api::value::Seconds;
-use clap::{Args as Flags, Parser, Subcommand, ValueEnum};
+use clap::{
+    Args as Flags, Parser, Subcommand, ValueEnum,
+    error::{ContextKind, ContextValue, ErrorKind},
+};
 
 /// Selvedge compiles declared intents into one exact Linux and FRR configuration for every node.
 #[derive(Debug, Parser)]
 #[command(name = "selvedge", version, max_term_width = 100)]
 #[command(
-    after_help = "Exit codes: 0 no errors, 1 errors found, 2 wrong usage or failed input or output."
+    after_help = "Exit codes: 0 no errors; 1 errors in the input, or nothing found; 2 wrong usage, or input or output failed."
 )]
 pub(crate) struct Args {
     /// The command.
     #[command(subcommand)]
     pub(crate) command: Command,
+}
+
+/// A usage error, with what to do where a file is named without its flag.
+pub(crate) fn explained(mut error: clap::Error) -> clap::Error {
+    let Some(ContextValue::String(argument)) = error.get(ContextKind::InvalidArg) else {
+        return error;
+    };
+    let is_file = ["yaml", "yml", "json"].iter().any(|end| {
+        let own = Path::new(argument).extension();
+        own.is_some_and(|own| own == *end)
+    });
+    if error.kind() == ErrorKind::UnknownArgument && is_file {
+        let tip = format!("begin each file with -f: -f {argument}").into();
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip]));
+    }
+    error
 }
 
 #[derive(Debug, Subcommand)]

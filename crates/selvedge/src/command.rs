@@ -26,20 +26,20 @@ mod watch;
 mod where_is;
 mod why_not;
 
-use std::{path::PathBuf, sync::Arc};
+use std::{io::ErrorKind, path::Path, sync::Arc};
 
-use anyhow::Context;
+use anyhow::{Context, anyhow};
 use compiler::Prepared;
 use kube::{
     Client, Config,
-    config::{KubeConfigOptions, Kubeconfig},
+    config::{InferConfigError, KubeConfigOptions, Kubeconfig, KubeconfigError},
 };
 
 use serde_json::Value;
 
 use crate::{
     args::{Args, Cluster, Command, Crds, Input, Render, Screen},
-    input::{self, Stored, World},
+    input::{self, Stored, World, nothing_in},
     output::{self, Verdict},
 };
 
@@ -101,22 +101,6 @@ fn world(input: &Input) -> anyhow::Result<World> {
     Ok(world)
 }
 
-/// What to say of paths in which there is no object.
-fn nothing_in(paths: &[PathBuf]) -> String {
-    let names: Vec<String> = paths
-        .iter()
-        .map(|path| path.display().to_string())
-        .collect();
-    match names.as_slice() {
-        [] => "the cluster has no objects that Selvedge reads".to_owned(),
-        [one] if one == "-" => "standard input is empty".to_owned(),
-        names => format!(
-            "no object in {}: expected *.yaml, *.yml or *.json files with Kubernetes objects",
-            names.join(", ")
-        ),
-    }
-}
-
 /// The objects of the cluster that was named; none where files alone were.
 fn stored(input: &Input) -> anyhow::Result<Stored> {
     let Input {
@@ -157,8 +141,7 @@ async fn configuration(cluster: &Cluster) -> anyhow::Result<Config> {
     };
     Ok(match &cluster.kubeconfig {
         Some(path) => {
-            let file = Kubeconfig::read_from(path)
-                .with_context(|| format!("failed to read {}", path.display()))?;
+            let file = Kubeconfig::read_from(path).map_err(|error| unread(path, &error))?;
             Config::from_custom_kubeconfig(file, &options)
                 .await
                 .context("failed to use the kubeconfig")?
@@ -166,10 +149,31 @@ async fn configuration(cluster: &Cluster) -> anyhow::Result<Config> {
         None if cluster.context.is_some() => Config::from_kubeconfig(&options)
             .await
             .context("failed to use the kubeconfig")?,
-        None => Config::infer()
-            .await
-            .context("found no cluster; name one with --kubeconfig")?,
+        None => Config::infer().await.map_err(|error| no_cluster(&error))?,
     })
+}
+
+/// Why a kubeconfig cannot be read. An error of the library repeats its sources.
+fn unread(path: &Path, error: &KubeconfigError) -> anyhow::Error {
+    let path = path.display();
+    match error {
+        KubeconfigError::ReadConfig(error, _) => anyhow!("failed to read {path}: {error}"),
+        other => anyhow!("{path} is not a kubeconfig: {other}"),
+    }
+}
+
+/// Why there is no cluster where none was named.
+fn no_cluster(error: &InferConfigError) -> anyhow::Error {
+    let source = std::error::Error::source(error);
+    let source = source.and_then(|source| source.downcast_ref::<KubeconfigError>());
+    let why = match source {
+        Some(KubeconfigError::ReadConfig(error, path)) if error.kind() == ErrorKind::NotFound => {
+            format!("{} does not exist, and this is not a pod", path.display())
+        }
+        Some(other) => other.to_string(),
+        None => error.to_string(),
+    };
+    anyhow!("found no cluster: {why}; name one with --kubeconfig")
 }
 
 fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {

@@ -1,6 +1,8 @@
 //! From files to a snapshot: every document with where it came from, so that a message can say so.
 
+mod checks;
 mod fault;
+mod files;
 mod json;
 mod kinds;
 mod null;
@@ -11,26 +13,26 @@ mod split;
 mod yaml;
 
 use std::{
-    collections::{BTreeMap, btree_map::Entry},
+    collections::{BTreeMap, BTreeSet, btree_map::Entry},
     fmt, fs,
-    io::Read,
-    path::{Path, PathBuf},
+    path::PathBuf,
     sync::{Arc, OnceLock},
 };
 
 use anyhow::Context;
-use compiler::{Insertion, Kind, ObjectRef, Prepared, Problem, Snapshot, problem, snapshot::shape};
+use compiler::{Insertion, Kind, ObjectRef, Prepared, Snapshot, snapshot::shape};
 use serde_json::{Map, Value};
 
-pub(crate) use self::place::Place;
 use self::{
     fault::Fault,
-    null::{below, null_fields, without_null_fields},
+    files::Files,
+    null::{null_fields, without_null_fields},
     place::{Step, Tree},
     set_aside::SetAside,
     split::Part,
 };
-use crate::rules::{self, Rules};
+pub(crate) use self::{files::files, place::Place};
+use crate::rules::Rules;
 
 /// Where a document came from.
 #[derive(Clone, Debug)]
@@ -117,6 +119,12 @@ impl Origin {
             place
         });
         self.with(place)
+    }
+
+    /// Whether a field is written in the document.
+    pub(crate) fn has(&self, field: &str) -> bool {
+        let around = field.rsplit_once('.').map_or("", |(around, _)| around);
+        self.text.is_some() && self.at(field) != self.at(around)
     }
 
     fn with(&self, place: Option<Place>) -> At {
@@ -215,59 +223,94 @@ pub(crate) struct World {
     pub(crate) misplaced: Vec<Unread>,
     /// How many objects of other kinds were skipped, by kind.
     pub(crate) foreign: BTreeMap<String, usize>,
+    /// Paths that were given, and below which no document is.
+    empty: Vec<PathBuf>,
+    /// How many documents there are, read or not.
+    documents: usize,
     /// Documents that were not read as objects.
     set_aside: Vec<SetAside>,
     rules: Rules,
+    node_labels: OnceLock<NodeLabels>,
     /// The objects of the cluster that the documents are applied to.
     cluster: Stored,
 }
 
+/// The labels that nodes have, each with its values.
+pub(crate) type NodeLabels = BTreeMap<String, BTreeSet<String>>;
+
 /// The objects of a cluster, as the API server stores them.
 pub(crate) type Stored = Arc<BTreeMap<ObjectRef, Value>>;
 
-/// Reads manifests from files, directories and standard input.
+/// Reads manifests from files, directories and standard input, which may have none.
 pub(crate) fn read(paths: &[PathBuf]) -> anyhow::Result<World> {
-    read_over(paths, Stored::default())
+    read_any(paths, Stored::default())
 }
 
-/// Reads manifests that are applied to a cluster: its other objects are there too.
+/// Reads manifests that are applied to a cluster: its other objects are there too. A path without manifests is likely to be a wrong one.
 pub(crate) fn read_over(paths: &[PathBuf], cluster: Stored) -> anyhow::Result<World> {
+    let world = read_any(paths, cluster)?;
+    anyhow::ensure!(world.empty.is_empty(), "{}", nothing_in(&world.empty));
+    Ok(world)
+}
+
+fn read_any(paths: &[PathBuf], cluster: Stored) -> anyhow::Result<World> {
     let mut world = World {
         cluster,
         ..World::default()
     };
+    let mut files = Files::default();
+    let mut is_input_read = false;
     for path in paths {
+        let (documents, again) = (world.documents, files.again.len());
         if path.as_os_str() == "-" {
-            let bytes = bytes(std::io::stdin(), MOST).context("failed to read standard input")?;
-            world.add_bytes("<stdin>", bytes);
-            continue;
+            if std::mem::replace(&mut is_input_read, true) {
+                files.again.push(path.clone());
+            } else {
+                world.add_bytes("<stdin>", files::standard_input()?);
+            }
+        } else {
+            for file in files.below(path)? {
+                let bytes = files::bytes_of(&file)?;
+                world.add_bytes(&file.display().to_string(), bytes);
+            }
         }
-        for file in files(path)? {
-            let bytes = bytes_of(&file)?;
-            world.add_bytes(&file.display().to_string(), bytes);
+        if world.documents == documents && files.again.len() == again {
+            world.empty.push(path.clone());
         }
     }
+    given_again(&files.again);
     world.add_stored();
     Ok(world)
 }
 
-/// The most bytes that are read from one place. A device such as `/dev/zero` has no end.
-const MOST: u64 = 1 << 30;
-
-fn bytes_of(file: &Path) -> anyhow::Result<Vec<u8>> {
-    let failed = || format!("failed to read {}", file.display());
-    bytes(fs::File::open(file).with_context(failed)?, MOST).with_context(failed)
+/// Says which files were given more than once; each is read once.
+fn given_again(files: &[PathBuf]) {
+    let more = match files.len() {
+        0 => return,
+        1 => String::new(),
+        number => format!(" and {}", crate::output::counted(number - 1, "more file")),
+    };
+    let first = files.first().map(|file| file.display().to_string());
+    let first = first.unwrap_or_default();
+    let verb = if files.len() == 1 { "is" } else { "are" };
+    let line = format!("{first}{more} {verb} given more than once, and read once");
+    crate::output::note(&crate::output::wrapped(&line, 4));
 }
 
-fn bytes(from: impl Read, most: u64) -> anyhow::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    from.take(most + 1).read_to_end(&mut bytes)?;
-    anyhow::ensure!(
-        bytes.len() as u64 <= most,
-        "it is larger than {} MiB",
-        most >> 20
-    );
-    Ok(bytes)
+/// What to say of paths in which there is no object.
+pub(crate) fn nothing_in(paths: &[PathBuf]) -> String {
+    let names: Vec<String> = paths
+        .iter()
+        .map(|path| path.display().to_string())
+        .collect();
+    match names.as_slice() {
+        [] => "the cluster has no objects that Selvedge reads".to_owned(),
+        [one] if one == "-" => "standard input is empty".to_owned(),
+        names => format!(
+            "no object in {}: expected *.yaml, *.yml or *.json files with Kubernetes objects",
+            names.join(", ")
+        ),
+    }
 }
 
 /// The documents of files and directories as they are, lists taken apart; for kinds that are no input of the compiler.
@@ -278,7 +321,7 @@ pub(crate) fn documents(paths: &[PathBuf]) -> anyhow::Result<Vec<Value>> {
             let text = fs::read_to_string(&file)
                 .with_context(|| format!("failed to read {}", file.display()))?;
             // What is no YAML is an error of `read`.
-            for document in yaml::read(&text)
+            for document in yaml::read(&text, yaml::Form::of(&file.display().to_string()))
                 .into_iter()
                 .filter_map(|(_, value)| value.ok())
             {
@@ -287,35 +330,6 @@ pub(crate) fn documents(paths: &[PathBuf]) -> anyhow::Result<Vec<Value>> {
                     None => found.push(document),
                 }
             }
-        }
-    }
-    Ok(found)
-}
-
-/// The manifests below a path, in order of their names.
-pub(crate) fn files(path: &Path) -> anyhow::Result<Vec<PathBuf>> {
-    let kind = fs::metadata(path).with_context(|| format!("failed to read {}", path.display()))?;
-    if !kind.is_dir() {
-        return Ok(vec![path.to_owned()]);
-    }
-    let mut entries = Vec::new();
-    for entry in fs::read_dir(path).with_context(|| format!("failed to list {}", path.display()))? {
-        entries.push(
-            entry
-                .with_context(|| format!("failed to list {}", path.display()))?
-                .path(),
-        );
-    }
-    entries.sort();
-    let mut found = Vec::new();
-    for entry in entries {
-        let is_manifest = entry
-            .extension()
-            .is_some_and(|end| end == "yaml" || end == "yml" || end == "json");
-        if entry.is_dir() {
-            found.extend(files(&entry)?);
-        } else if is_manifest {
-            found.push(entry);
         }
     }
     Ok(found)
@@ -333,17 +347,18 @@ impl World {
 
     /// Whether no document was found, readable or not.
     pub(crate) fn is_empty(&self) -> bool {
-        self.origins.is_empty() && self.unknown.is_empty() && self.foreign.is_empty()
+        self.origins.is_empty()
+            && self.unknown.is_empty()
+            && self.misplaced.is_empty()
+            && self.foreign.is_empty()
     }
 
     fn add_bytes(&mut self, file: &str, bytes: Vec<u8>) {
         match String::from_utf8(bytes) {
             Ok(text) => self.add(file, text.strip_prefix('\u{feff}').unwrap_or(&text)),
-            Err(_not_utf8) => {
-                let fault = Fault::of_all(
-                    "the file is not text in UTF-8",
-                    "manifests are YAML or JSON in UTF-8; is it compressed, or in another encoding?",
-                );
+            Err(not_utf8) => {
+                self.documents += 1;
+                let fault = fault::of_bytes(not_utf8.as_bytes(), not_utf8.utf8_error());
                 self.refuse(Origin::of_file(&file.into()), fault);
             }
         }
@@ -351,7 +366,8 @@ impl World {
 
     /// Adds the documents of one text.
     pub(crate) fn add(&mut self, file: &str, text: &str) {
-        let documents = yaml::read(text);
+        let documents = yaml::read(text, yaml::Form::of(file));
+        self.documents += documents.len();
         let several = documents.len() > 1;
         let file: Arc<str> = file.into();
         let text: Arc<str> = text.into();
@@ -435,27 +451,27 @@ impl World {
                         place.insert(origin);
                         self.check_rules(&object, &document, known);
                         self.check_nulls(&object, &nulls);
+                        self.check_names(&object, &document);
                     }
                     Entry::Occupied(_) => self.copies.entry(object).or_default().push(origin),
                 }
             }
             Insertion::Foreign(kind) => {
                 self.set_aside.extend(SetAside::of(&origin, &document));
-                *self.foreign.entry(kind).or_default() += 1;
-                if let Some(found) = kinds::misspelled_group(&document) {
-                    let found = unread(origin, found);
-                    self.misplaced.push(found);
+                match kinds::misspelled(&document) {
+                    Some(found) => self.unknown.push(unread(origin, found)),
+                    None => *self.foreign.entry(kind).or_default() += 1,
                 }
             }
-            Insertion::Misplaced { kind, message } => {
+            Insertion::Misplaced { message, .. } => {
                 self.set_aside.extend(SetAside::of(&origin, &document));
-                *self.foreign.entry(kind).or_default() += 1;
-                let found = kinds::Found {
-                    field: "apiVersion",
-                    message,
-                    hint: None,
-                };
-                self.misplaced.push(unread(origin, found));
+                match kinds::misspelled(&document) {
+                    Some(found) => self.unknown.push(unread(origin, found)),
+                    None => {
+                        let found = kinds::misplaced(&document, message);
+                        self.misplaced.push(unread(origin, found));
+                    }
+                }
             }
             Insertion::Unknown(message) => {
                 self.set_aside.extend(SetAside::of(&origin, &document));
@@ -500,58 +516,30 @@ impl World {
         }
     }
 
-    /// Adds what rules of its kind the object breaks, except where the reader has already said so: in its problems from `known` on.
-    fn check_rules(&mut self, object: &ObjectRef, document: &Value, known: usize) {
-        let mut said = self.snapshot.unreadable.split_off(known);
-        let is_unreadable =
-            |problem: &Problem| matches!(problem.kind, problem::Kind::Unreadable { .. });
-        let is_readable = !said.iter().any(is_unreadable);
-        let broken = self.rules.broken(object, document, None, is_readable);
-        let is_said = |problem: &Problem| said.iter().any(|said| said.field == problem.field);
-        let (_, new): (Vec<_>, Vec<_>) = broken.into_iter().partition(is_said);
-        // The reader looks into a list for the fields of a map; the type error alone is enough.
-        said.retain(|said| {
-            let is_inside = |problem: &Problem| {
-                let inside = said.field.strip_prefix(&problem.field);
-                inside.is_some_and(|inside| inside.starts_with('['))
-            };
-            !is_unreadable(said) || !new.iter().any(is_inside)
-        });
-        self.snapshot.unreadable.extend(said);
-        self.snapshot.unreadable.extend(new);
+    /// Whether it has an object of a kind, in effect or not.
+    pub(crate) fn has(&self, kind: Kind) -> bool {
+        let mut objects = self.origins.range(ObjectRef::named(kind, "")..);
+        objects
+            .next()
+            .is_some_and(|(object, _)| object.kind == kind)
     }
 
-    /// Adds fields that are null and that no kind of this name has: another value would not be accepted.
-    fn check_nulls(&mut self, object: &ObjectRef, nulls: &[(String, String)]) {
-        for (parent, name) in nulls {
-            let fields = rules::fields(object.kind, parent);
-            if fields.is_empty() || fields.contains(&name.as_str()) {
-                continue;
+    /// The labels that nodes have.
+    pub(crate) fn node_labels(&self) -> &NodeLabels {
+        self.node_labels.get_or_init(|| {
+            let mut known = NodeLabels::new();
+            let nodes = self.snapshot.nodes.values();
+            for (key, value) in nodes.flat_map(|node| &node.meta.labels) {
+                let values = known.entry(key.clone()).or_default();
+                values.insert(value.clone());
             }
-            let field = below(parent, name);
-            let problem = Problem::new(object.clone(), field, problem::Kind::UnknownField);
-            self.snapshot.unreadable.push(problem);
-        }
+            known
+        })
     }
 
-    /// Adds what the API server would refuse of objects that are there before: changes of fields that cannot be changed. The rules are those
-    /// of the definitions that it gets.
-    pub(crate) fn check_changes(&mut self, before: &Snapshot) {
-        let mut refused = Vec::new();
-        for object in self.origins.keys() {
-            if !self.rules.compare(object.kind) || before.meta(object).is_none() {
-                continue;
-            }
-            let documents = (before.document(object), self.snapshot.document(object));
-            let (Some(was), Some(becomes)) = documents else {
-                continue;
-            };
-            if was.get("spec") != becomes.get("spec") {
-                refused.extend(self.rules.broken(object, &becomes, Some(&was), true));
-            }
-        }
-        refused.retain(|problem| !self.snapshot.unreadable.contains(problem));
-        self.snapshot.unreadable.extend(refused);
+    /// Whether it has objects and no Node, so that nothing is known of what they become on nodes.
+    pub(crate) fn has_no_node(&self) -> bool {
+        !self.origins.is_empty() && !self.has(Kind::Node)
     }
 
     /// One line on what was skipped, if anything was.
@@ -579,17 +567,5 @@ fn unread(origin: Origin, found: kinds::Found) -> Unread {
         hint: found.hint,
         first: None,
         origin,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_has_no_end_is_read_up_to_a_limit() {
-        let error = bytes(std::io::repeat(0), 2 << 20).unwrap_err().to_string();
-        assert_eq!(error, "it is larger than 2 MiB");
-        assert_eq!(bytes(&b"kind: Node"[..], 10).unwrap(), b"kind: Node");
     }
 }

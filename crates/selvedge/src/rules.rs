@@ -50,8 +50,35 @@ fn make_schema(kind: Kind) -> Option<Value> {
     serde_json::to_value(version.schema?.open_api_v3_schema?).ok()
 }
 
+/// The fields of every object of Kubernetes.
+const OBJECT: [&str; 5] = ["apiVersion", "kind", "metadata", "spec", "status"];
+
+/// The fields of the metadata of every object.
+const METADATA: [&str; 15] = [
+    "annotations",
+    "creationTimestamp",
+    "deletionGracePeriodSeconds",
+    "deletionTimestamp",
+    "finalizers",
+    "generateName",
+    "generation",
+    "labels",
+    "managedFields",
+    "name",
+    "namespace",
+    "ownerReferences",
+    "resourceVersion",
+    "selfLink",
+    "uid",
+];
+
 /// The fields that a kind has at a path, such as `spec.neighbors[0]`; none where it takes any.
 pub(crate) fn fields(kind: Kind, path: &str) -> Vec<&'static str> {
+    match path {
+        "metadata" => return METADATA.to_vec(),
+        "" if kind.is_borrowed() => return OBJECT.to_vec(),
+        _ => {}
+    }
     let mut schema = schema(kind);
     let path = path.replace('[', ".[");
     for step in path.split('.').filter(|step| !step.is_empty()) {
@@ -207,8 +234,12 @@ fn limits(schema: &Value, value: &Value, path: &str, found: &mut Vec<(String, St
     let before = found.len();
     shown_limits(schema, value, path, found);
     if is_secret(path) {
+        let shown = value.as_str().map(|text| format!("{text:?} "));
         let own = found.iter_mut().skip(before);
-        own.for_each(|(_, message)| SECRET.clone_into(message));
+        own.for_each(|(_, message)| {
+            let hidden = shown.as_ref().map(|shown| message.replace(shown, ""));
+            *message = hidden.unwrap_or_else(|| SECRET.to_owned());
+        });
     }
 }
 
@@ -218,52 +249,44 @@ fn shown_limits(schema: &Value, value: &Value, path: &str, found: &mut Vec<(Stri
         found.push((path.to_owned(), misfit(wanted, value)));
         return;
     }
-    let limit = |name: &str| schema.get(name).and_then(Value::as_f64);
+    let limit = |name: &str| schema.get(name).and_then(Value::as_u64);
     let mut refuse = |message: String| found.push((path.to_owned(), message));
-    let mut between = |what: &str, size: f64, least: &str, most: &str| {
-        if let Some(least) = limit(least).filter(|least| size < *least) {
-            refuse(format!("{what} must be at least {least}"));
-        }
-        if let Some(most) = limit(most).filter(|most| size > *most) {
-            refuse(format!("{what} must be at most {most}"));
-        }
-    };
-    #[expect(clippy::cast_precision_loss, reason = "no list or text is that long")]
+    let size = |length: usize| u64::try_from(length).unwrap_or(u64::MAX);
     match value {
-        Value::Number(number) => between(
-            "the value",
-            number.as_f64().unwrap_or(0.0),
-            "minimum",
-            "maximum",
-        ),
+        Value::Number(number) => {
+            if let Some(wanted) = outside(schema, number) {
+                refuse(format!("must be {wanted}, not {number}"));
+            }
+        }
         Value::String(text) => {
-            between(
-                "its length",
-                text.chars().count() as f64,
-                "minLength",
-                "maxLength",
-            );
+            let (least, most) = (limit("minLength"), limit("maxLength"));
+            let length = size(text.chars().count());
+            if length == 0 && least.is_some_and(|least| least > 0) {
+                refuse("must not be empty".to_owned());
+                return;
+            }
+            if let Some(wanted) = beyond(length, (least, most), "character") {
+                refuse(format!("must have {wanted}, not {length}"));
+            }
             let pattern = schema.get("pattern").and_then(Value::as_str);
             if let Some(pattern) = pattern.filter(|pattern| !matches(pattern, text)) {
-                refuse(format!("{text:?} must match {pattern}"));
+                refuse(format!("{text:?} {}", of_pattern(pattern)));
             }
         }
         Value::Array(list) => {
-            between(
-                "the number of items",
-                list.len() as f64,
-                "minItems",
-                "maxItems",
-            );
+            let (least, most) = (limit("minItems"), limit("maxItems"));
+            let length = size(list.len());
+            if let Some(wanted) = beyond(length, (least, most), "item") {
+                refuse(format!("must have {wanted}, not {length}"));
+            }
             items(schema, list, path, found);
         }
         Value::Object(fields) => {
-            between(
-                "the number of entries",
-                fields.len() as f64,
-                "minProperties",
-                "maxProperties",
-            );
+            let (least, most) = (limit("minProperties"), limit("maxProperties"));
+            let length = size(fields.len());
+            if let Some(wanted) = beyond(length, (least, most), "key") {
+                refuse(format!("must have {wanted}, not {length}"));
+            }
             properties(schema, fields, path, found);
         }
         Value::Null | Value::Bool(_) => {}
@@ -273,9 +296,96 @@ fn shown_limits(schema: &Value, value: &Value, path: &str, found: &mut Vec<(Stri
         let choices: Vec<String> = choices.iter().map(ToString::to_string).collect();
         found.push((
             path.to_owned(),
-            format!("must be one of {}", choices.join(", ")),
+            format!(
+                "{value} is not a valid value; write one of {}",
+                choices.join(", ")
+            ),
         ));
     }
+}
+
+/// The range that a number is outside of.
+fn outside(schema: &Value, number: &serde_json::Number) -> Option<String> {
+    let limit = |name: &str| schema.get(name).and_then(Value::as_f64);
+    let (least, most) = (limit("minimum"), limit("maximum"));
+    let number = number.as_f64()?;
+    let is_outside =
+        least.is_some_and(|least| number < least) || most.is_some_and(|most| number > most);
+    is_outside.then(|| match (least, most) {
+        (Some(least), Some(most)) => format!("a number from {least} to {most}"),
+        (Some(least), None) => format!("at least {least}"),
+        (None, most) => format!("at most {}", most.unwrap_or(f64::INFINITY)),
+    })
+}
+
+/// How many a size that is too small or too large should be.
+fn beyond(size: u64, (least, most): (Option<u64>, Option<u64>), what: &str) -> Option<String> {
+    let count =
+        |number: u64| crate::output::counted(usize::try_from(number).unwrap_or(usize::MAX), what);
+    if let Some(least) = least.filter(|least| size < *least) {
+        return Some(format!("at least {}", count(least)));
+    }
+    let most = most.filter(|most| size > *most)?;
+    Some(format!("at most {}", count(most)))
+}
+
+/// What is said of a text that does not match a pattern: patterns of our kinds in words.
+fn of_pattern(pattern: &str) -> String {
+    const WORDS: [(&str, &str); 12] = [
+        (
+            "^(0|([0-9]+h)?([0-9]+m)?([0-9]+s)?)$",
+            "is not a duration such as 30s, 5m or 1h30m",
+        ),
+        (
+            "^[0-9]{1,10}:[0-9]{1,10}(:[0-9]{1,10})?$",
+            "is not a community such as 64500:100 or 64500:1:2",
+        ),
+        (
+            "^[0-9a-fA-F:.]+/[0-9]{1,3}$",
+            "is not a prefix such as 192.0.2.0/24 or 2001:db8::/64",
+        ),
+        (
+            "^([0-9]{1,10}|([0-9]{1,3}\\.){3}[0-9]{1,3}):[0-9]{1,10}$",
+            "is not a route target or route distinguisher such as 64500:100 or 192.0.2.1:100",
+        ),
+        (
+            "^(([0-9]{1,10}|([0-9]{1,3}\\.){3}[0-9]{1,3}):[0-9]{1,10}|\\*:[0-9]{1,10})$",
+            "is not a route target such as 64500:100, 192.0.2.1:100 or *:100",
+        ),
+        (
+            "^([0-9a-fA-F]{2}:){5}[0-9a-fA-F]{2}$",
+            "is not a MAC address such as 02:00:5e:00:53:01",
+        ),
+        (
+            "^[0-9a-f]{2}\\.([0-9a-f]{4}\\.){4}[0-9a-f]{2}$",
+            "is not an IS-IS network entity title such as 49.0001.0000.0000.0001.00",
+        ),
+        (
+            "^[a-zA-Z0-9_][a-zA-Z0-9_.-]*$",
+            "may have letters, digits, '_', '.' and '-', and begins with none of '.' and '-'",
+        ),
+        (
+            "^[a-zA-Z][a-zA-Z0-9_.-]*$",
+            "may have letters, digits, '_', '.' and '-', and begins with a letter",
+        ),
+        (
+            "^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$",
+            "may have lower-case letters, digits, '-' and '.', with a letter or digit at both ends",
+        ),
+        (
+            "^[!-~]+$",
+            "must be text of one line: letters, digits and ASCII signs, without spaces",
+        ),
+        (
+            "^([!-~]([ -~]*[!-~])?)?$",
+            "must be text of one line: letters, digits and ASCII signs, without spaces at its ends",
+        ),
+    ];
+    let known = WORDS.iter().find(|(known, _)| *known == pattern);
+    known.map_or_else(
+        || format!("must match {pattern}"),
+        |(_, words)| (*words).to_owned(),
+    )
 }
 
 /// The type that a value should have, where it has another.

@@ -57,6 +57,8 @@ mod ring1_harm_values;
 mod ring1_host_evpn;
 #[path = "rings/ring1_image.rs"]
 mod ring1_image;
+#[path = "rings/ring1_inputs.rs"]
+mod ring1_inputs;
 #[path = "rings/ring1_manners.rs"]
 mod ring1_manners;
 #[path = "rings/ring1_many_vnis.rs"]

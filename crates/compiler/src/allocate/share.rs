@@ -70,6 +70,8 @@ pub enum Refusal {
         prefix: Prefix,
         /// How many more are needed.
         missing: u32,
+        /// How many are free.
+        free: u32,
     },
     /// Another object has the whole network.
     Whole {
@@ -217,12 +219,13 @@ impl Shares<'_> {
             .zip(&missing)
             .filter(|(_, more)| **more > 0)
             .filter_map(|(pool, more)| {
-                let has_room = pool.free() >= u128::from(*more) && pool.has_room(spare);
-                (!has_room).then_some((pool, more))
-            })
-            .map(|(pool, more)| Refusal::TooFew {
-                prefix: pool.prefix(),
-                missing: *more,
+                let free = pool.free();
+                let has_room = free >= u128::from(*more) && pool.has_room(spare);
+                (!has_room).then(|| Refusal::TooFew {
+                    prefix: pool.prefix(),
+                    missing: *more,
+                    free: u32::try_from(free).unwrap_or(u32::MAX),
+                })
             })
             .collect();
         if !short.is_empty() {

@@ -11,6 +11,14 @@ pub(super) fn none_has(nodes: usize) -> String {
     }
 }
 
+pub(super) fn free_addresses(free: u32) -> String {
+    match free {
+        0 => "no free address".to_owned(),
+        1 => "1 free address".to_owned(),
+        free => format!("{free} free addresses"),
+    }
+}
+
 pub(super) fn and_others(others: usize) -> String {
     match others {
         0 => String::new(),

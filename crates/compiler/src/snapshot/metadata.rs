@@ -3,7 +3,7 @@
 use api::meta::{Labels, is_dns_name, is_framed, is_label_key, is_label_value};
 use serde_json::{Map, Value};
 
-use super::{Kind, Lookup, Meta, ObjectRef};
+use super::{Kind, Lookup, Meta, ObjectRef, words};
 
 /// How the names of annotations begin that mean something to Selvedge.
 const OUR_ANNOTATIONS: &str = "selvedge.dev/";
@@ -56,7 +56,8 @@ impl<'a> Reader<'a> {
     fn text(&mut self, name: &str) -> Option<String> {
         let value = self.field(name)?;
         if value.as_str().is_none() {
-            self.fault(name, "must be a string");
+            let message = words::misfit("text", value);
+            self.fault(name, message);
         }
         value.as_str().map(str::to_owned)
     }
@@ -87,7 +88,8 @@ impl<'a> Reader<'a> {
             return Vec::new();
         };
         let Some(entries) = value.as_object() else {
-            self.fault(name, "must be a map of strings");
+            let message = words::misfit("a map", value);
+            self.fault(name, message);
             return Vec::new();
         };
         let mut read = Vec::new();
@@ -99,7 +101,7 @@ impl<'a> Reader<'a> {
                     self.fault(&entry(name, key), message);
                 }
                 other => {
-                    let message = format!("{other} must be a string: put it in quotes");
+                    let message = words::misfit("text", other);
                     self.fault(&entry(name, key), message);
                 }
             }

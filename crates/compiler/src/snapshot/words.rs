@@ -22,8 +22,11 @@ pub fn misfit(wanted: &str, value: &Value) -> String {
     if let Value::Number(number) = value
         && is_number(wanted)
     {
+        let is_huge = number.as_f64().is_some_and(|number| number.abs() >= HUGE);
         // How it is written is not known any more: 100.0 may have been 1e2 or 0144.
-        return if number.is_f64() {
+        return if number.is_f64() && is_huge {
+            format!("must be {wanted}: the number is too large")
+        } else if number.is_f64() {
             format!(
                 "must be {wanted} in decimal digits, without fraction, exponent or leading zero"
             )
@@ -36,10 +39,13 @@ pub fn misfit(wanted: &str, value: &Value) -> String {
         Value::String(text) if wanted == "true or false" && text.parse::<bool>().is_ok() => {
             ": remove the quotes"
         }
-        Value::Number(_) | Value::Bool(_)
+        Value::Number(_)
             if !["a map", "a list", "true or false"].contains(&wanted) && !is_number(wanted) =>
         {
             ": put it in quotes"
+        }
+        Value::Bool(_) if !["a map", "a list"].contains(&wanted) && !is_number(wanted) => {
+            ": put it in quotes; without them, YAML reads y, yes, on, n, no and off like true and false"
         }
         _ => "",
     };
@@ -49,6 +55,9 @@ pub fn misfit(wanted: &str, value: &Value) -> String {
     };
     format!("must be {wanted}, not {}{own}{remedy}", shape(value))
 }
+
+/// From here on, whole numbers are not read as such.
+const HUGE: f64 = 9.2e18;
 
 /// Whether a number is wanted.
 fn is_number(wanted: &str) -> bool {
@@ -93,6 +102,12 @@ pub(super) fn worded(message: &str, value: Option<&Value>) -> String {
     if message.starts_with("data did not match any variant") {
         let own = value.map(shape).unwrap_or_default();
         return format!("has none of its valid forms: it is {own}");
+    }
+    // A reader of text quotes what it reads, and a number is written without quotes.
+    if let Some(Value::Number(number)) = value
+        && let Some(rest) = message.strip_prefix(&format!("\"{number}\""))
+    {
+        return format!("{number}{rest}");
     }
     message.to_owned()
 }
@@ -173,6 +188,21 @@ mod tests {
                 "invalid type: floating point `100.5`, expected a VLAN ID (1–4094)",
                 json!(100.5),
                 "must be a VLAN ID (1–4094) in decimal digits, without fraction, exponent or leading zero",
+            ),
+            (
+                "invalid type: floating point `1e23`, expected a VLAN ID (1–4094)",
+                json!(1e23),
+                "must be a VLAN ID (1–4094): the number is too large",
+            ),
+            (
+                "\"4095\" is not a VLAN ID (1–4094)",
+                json!(4095),
+                "4095 is not a VLAN ID (1–4094)",
+            ),
+            (
+                "invalid type: boolean `true`, expected a string",
+                json!(true),
+                "must be text, not true or false (true): put it in quotes; without them, YAML reads y, yes, on, n, no and off like true and false",
             ),
             (
                 "invalid type: string \"100.5\", expected a VLAN ID (1–4094)",

@@ -43,13 +43,13 @@ pub(super) struct Diagnostic {
     pub(super) cause: Option<String>,
 }
 
-/// All problems of a world, in the order in which they are shown: documents that are not read first.
+/// All problems of a world, in the order in which they are shown.
 pub(super) fn diagnostics(world: &World, problems: &[Problem]) -> Vec<Diagnostic> {
     let causes = Causes::of(world, problems);
     let unknown = world.unknown.iter();
-    let unknown = unknown.map(|one| of_unread(one, Severity::Error, "Unknown"));
+    let unknown = unknown.map(|one| of_unread(one, Severity::Error, "Unreadable"));
     let misplaced = world.misplaced.iter();
-    let misplaced = misplaced.map(|one| of_unread(one, Severity::Warning, "Misplaced"));
+    let misplaced = misplaced.map(|one| of_unread(one, Severity::Warning, "NoEffect"));
     let mut compared = 0;
     let known = problems.iter().map(|problem| {
         let cause = causes.behind(problem);
@@ -58,7 +58,11 @@ pub(super) fn diagnostics(world: &World, problems: &[Problem]) -> Vec<Diagnostic
         compared += usize::from(is_compared);
         of_problem(world, problem, cause, !is_compared || compared <= COMPARED)
     });
-    unknown.chain(misplaced).chain(known).collect()
+    let mut all: Vec<Diagnostic> = unknown.chain(misplaced).chain(known).collect();
+    // As one reads: errors first, and those of a file from its top; of what cannot be read first of all.
+    let place = |one: &Diagnostic| (one.severity, one.object.is_some(), one.at.clone());
+    all.sort_by_cached_key(place);
+    all
 }
 
 fn of_unread(unread: &Unread, severity: Severity, reason: &str) -> Diagnostic {
@@ -111,11 +115,20 @@ fn of_problem(
             diagnostic.related.push(("first".to_owned(), first));
         } else if let Some(field) = named_field(world, problem, message) {
             diagnostic.at = Some(origin.at(&field));
+        } else if problem.field.is_empty() && message.contains("its name must") {
+            diagnostic.at = Some(origin.at("metadata.name"));
         }
     }
     let copies = world.copies.get(&problem.subject);
     if let (problem::Kind::Duplicate, Some([copy, ..])) = (&problem.kind, copies.map(Vec::as_slice))
     {
+        let has_namespace = copy.has("metadata.namespace");
+        if has_namespace && !problem.subject.kind.is_namespaced() {
+            let kind = problem.subject.kind;
+            diagnostic.hint = Some(format!(
+                "objects of kind {kind} are in no namespace: give one of the two another name"
+            ));
+        }
         let first = diagnostic.at.replace(copy.at("metadata.name"));
         if let Some(origin) = origin.filter(|_| first.is_some()) {
             let first = origin.at("metadata.name");
@@ -125,11 +138,14 @@ fn of_problem(
     if let Some(rival) = problem.kind.rival()
         && let Some(origin) = world.origins.get(rival)
     {
-        let is_same_kind = rival.kind == problem.subject.kind;
-        let field = if is_same_kind {
+        // Most fields of one name in two kinds have one meaning.
+        let (parent, name) = problem.field.rsplit_once('.').unwrap_or_default();
+        let has_field =
+            rival.kind == problem.subject.kind || rules::fields(rival.kind, parent).contains(&name);
+        let field = if has_field {
             problem.field.as_str()
         } else {
-            ""
+            "metadata.name"
         };
         diagnostic
             .related
@@ -217,6 +233,7 @@ pub(super) fn show(
 
 /// Prints problems beside an answer: errors and warnings of what was read. An answer from input with errors is not complete.
 pub(super) fn beside(world: &World, compilation: &Compilation) -> Verdict {
+    without_nodes(world);
     let hidden = lines(world, &compilation.problems).hidden;
     if hidden > 0 {
         output::note(&hidden_line(hidden));
@@ -225,6 +242,14 @@ pub(super) fn beside(world: &World, compilation: &Compilation) -> Verdict {
         Verdict::Problems
     } else {
         Verdict::Fine
+    }
+}
+
+/// Says that there is no Node in the input, where that is so.
+pub(super) fn without_nodes(world: &World) {
+    if world.has_no_node() {
+        let line = "no Node in the input: what the objects become on nodes is not checked";
+        output::note(&output::wrapped(line, 4));
     }
 }
 
@@ -247,9 +272,34 @@ pub(super) fn lines(world: &World, problems: &[Problem]) -> Counts {
     let diagnostics = diagnostics(world, problems);
     let shown = diagnostics.iter().filter(|one| !is_hidden(one));
     for group in alike(shown.collect()) {
-        output::note(&output::wrapped(&of_group(&group), 4));
+        output::note(&output::wrapped(&brief(&of_group(&group)), 4));
     }
     Counts::of(&diagnostics)
+}
+
+/// The longest word that is shown as it is: the longest name of an object, in quotes.
+const WORD: usize = 255;
+/// What is shown of a longer word.
+const START: usize = 60;
+
+/// A text whose longest words are cut.
+fn brief(text: &str) -> String {
+    if output::is_all() {
+        return text.to_owned();
+    }
+    let word = |word: &str| match word.char_indices().nth(START) {
+        Some((end, _)) if word.chars().count() > WORD => {
+            let quote = if word.starts_with('"') { "\"" } else { "" };
+            let start = word.get(..end).unwrap_or_default();
+            let last = word.chars().last().filter(|last| last.is_whitespace());
+            format!(
+                "{start}…{quote}{}",
+                last.map(String::from).unwrap_or_default()
+            )
+        }
+        _ => word.to_owned(),
+    };
+    text.split_inclusive([' ', '\n']).map(word).collect()
 }
 
 /// A text without what differs between equal mistakes in several objects: the values and numbers in it.
@@ -271,7 +321,7 @@ fn shape(text: &str) -> String {
     shape
 }
 
-/// Problems that differ in nothing but their object and its values, together; in the order of the first of each.
+/// Problems that differ in nothing but their object and its values, together, also of objects of several kinds; in the order of the first of each.
 fn alike<'a>(diagnostics: Vec<&'a Diagnostic>) -> Vec<Vec<&'a Diagnostic>> {
     let mut groups: Vec<Vec<&Diagnostic>> = Vec::new();
     let mut known: BTreeMap<_, usize> = BTreeMap::new();
@@ -280,9 +330,13 @@ fn alike<'a>(diagnostics: Vec<&'a Diagnostic>) -> Vec<Vec<&'a Diagnostic>> {
             groups.push(vec![one]);
             continue;
         }
-        let kind = one.object.as_ref().map(|object| object.kind);
         let hint = one.hint.as_deref().map(shape);
-        let key = (kind, shape(&one.field), shape(&one.nameless), hint);
+        let key = (
+            one.object.is_some(),
+            shape(&one.field),
+            shape(&one.nameless),
+            hint,
+        );
         let place = *known.entry(key).or_insert(groups.len());
         match groups.get_mut(place) {
             Some(group) => group.push(one),
@@ -308,18 +362,33 @@ fn of_group(group: &[&Diagnostic]) -> String {
     if others.is_empty() {
         return text;
     }
-    let (thing, names) = if let Some(object) = &first.object {
-        let others = others.iter().filter_map(|one| one.object.as_ref());
-        let names: Vec<String> = others.map(|object| object.key.to_string()).collect();
-        (format!("more {}", object.kind), names)
-    } else {
-        let places = others.iter().filter_map(|one| one.at.as_ref());
-        let files: BTreeSet<String> = places.map(|at| at.file.to_string()).collect();
-        ("more document".to_owned(), files.into_iter().collect())
+    let objects = others.iter().filter_map(|one| one.object.as_ref());
+    let (thing, names) = match &first.object {
+        Some(object) if objects.clone().all(|other| other.kind == object.kind) => {
+            let names: Vec<String> = objects.map(|other| other.key.to_string()).collect();
+            (object.kind.to_string(), names::brief(&names, NAMES))
+        }
+        Some(_) => ("object".to_owned(), kinds(objects)),
+        None => {
+            let places = others.iter().filter_map(|one| one.at.as_ref());
+            let files: BTreeSet<String> = places.map(|at| at.file.to_string()).collect();
+            let files: Vec<String> = files.into_iter().collect();
+            ("document".to_owned(), names::brief(&files, NAMES))
+        }
     };
-    let number = counted(others.len(), &thing);
-    let names = names::brief(&names, NAMES);
+    let number = counted(others.len(), &format!("more {thing}"));
     format!("{text}\n  also: {number}: {names}; --all shows them")
+}
+
+/// How many objects there are of each kind.
+fn kinds<'a>(objects: impl Iterator<Item = &'a ObjectRef>) -> String {
+    let mut kinds: BTreeMap<_, usize> = BTreeMap::new();
+    for object in objects {
+        *kinds.entry(object.kind).or_default() += 1;
+    }
+    let kinds = kinds.into_iter();
+    let kinds = kinds.map(|(kind, number)| counted(number, kind.into()));
+    kinds.collect::<Vec<_>>().join(", ")
 }
 
 impl Diagnostic {

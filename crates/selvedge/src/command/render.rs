@@ -5,7 +5,7 @@ use std::{fs, path::Path};
 use anyhow::{Context, bail};
 use api::tcaas::NodeNetworkConfigSpec;
 use compiler::{Compilation, compile};
-use frr::FrrVersion;
+use frr::{FrrVersion, UnknownVersion};
 
 use super::{compile::unknown_node, problems};
 use crate::{
@@ -54,16 +54,26 @@ pub(super) fn run(args: &Render) -> anyhow::Result<Verdict> {
 
 /// A version of FRR that Selvedge writes for.
 fn version(text: &str) -> anyhow::Result<FrrVersion> {
-    let known = || {
-        let known = FrrVersion::SUPPORTED.iter().map(ToString::to_string);
-        known.collect::<Vec<_>>().join(", ")
+    let supported = FrrVersion::SUPPORTED.map(|known| known.to_string());
+    let supported = format!("the supported versions are {}", supported.join(", "));
+    let version: FrrVersion = match text.parse() {
+        Ok(version) => version,
+        Err(UnknownVersion::TooOld(_)) => anyhow::bail!("--frr-version {text}: {supported}"),
+        Err(UnknownVersion::Missing(_)) => {
+            anyhow::bail!("--frr-version {text} is not a version such as 10.7; {supported}")
+        }
     };
-    text.parse().with_context(|| {
-        format!(
-            "--frr-version {text}: the supported versions are {}",
-            known()
-        )
-    })
+    if FrrVersion::SUPPORTED.contains(&version) {
+        return Ok(version);
+    }
+    let mut older = FrrVersion::SUPPORTED.iter().rev();
+    let same = older.find(|known| **known < version);
+    let same =
+        same.map(|same| format!("; a node with FRR {version} gets the configuration of {same}"));
+    anyhow::bail!(
+        "--frr-version {text}: {supported}{}",
+        same.unwrap_or_default()
+    )
 }
 
 /// Writes the files of all nodes, a directory for each.

@@ -213,12 +213,12 @@ async fn retry(cluster: &Cluster) -> anyhow::Result<Verdict> {
 }
 
 async fn approve(args: &Approve) -> anyhow::Result<Verdict> {
-    let client = super::client(&args.cluster).await?;
-    let Shown { revision, status } = newest(&client).await?;
     let wanted = match &args.plan {
         Some(path) => Some(super::plan::saved_revision(path)?),
         None => args.revision.clone(),
     };
+    let client = super::client(&args.cluster).await?;
+    let Shown { revision, status } = newest(&client).await?;
     if let Some(wanted) = wanted.filter(|wanted| *wanted != revision) {
         bail!("revision {wanted} is not the newest; that is {revision}");
     }

@@ -27,6 +27,9 @@ pub(super) fn run(args: &Validate) -> anyhow::Result<Verdict> {
         if let Some(line) = world.passed_over() {
             output::note(&line);
         }
+        if !has_errors {
+            problems::without_nodes(&world);
+        }
         let objects = counted(world.origins.len(), "object");
         let hidden = counts.hidden_words();
         let words = counts.words();

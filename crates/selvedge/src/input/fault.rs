@@ -1,7 +1,14 @@
 //! Why a text cannot be read, in words of its author: a tab, a quote, a leftover of a template. The readers' own words stay inside.
 
+mod bytes;
+mod json;
+
 use serde_saphyr::granit_parser::{ErrorKind, Parser};
 
+pub(super) use self::{
+    bytes::of_bytes,
+    json::{is_comment, of_json},
+};
 use super::place::{Place, Tree};
 
 /// Why a document cannot be read. Its place is counted from the first line of the file.
@@ -26,12 +33,15 @@ impl Fault {
         }
     }
 
-    /// A fault of a text as a whole.
-    pub(super) fn of_all(message: impl Into<String>, hint: impl Into<String>) -> Self {
+    /// More levels than the limit.
+    pub(super) fn too_deep(place: Option<Place>, limit: usize) -> Self {
+        let message =
+            format!("exceeds the limit of {limit} levels of nested maps and lists in one file");
+        let hint = "an object of Kubernetes has far fewer: check its brackets and indentation";
         Self {
-            place: None,
-            message: message.into(),
-            hint: Some(hint.into()),
+            place,
+            message,
+            hint: Some(hint.to_owned()),
             first: None,
         }
     }
@@ -43,75 +53,6 @@ impl Fault {
         }
         self
     }
-}
-
-/// Whether JSON ends at a comment.
-pub(super) fn is_comment(text: &str, error: &serde_json::Error) -> bool {
-    let rest = line(text, error.line()).get(error.column().saturating_sub(1)..);
-    rest.is_some_and(|rest| rest.starts_with("//") || rest.starts_with("/*"))
-}
-
-/// What is wrong with JSON.
-pub(super) fn of_json(text: &str, error: &serde_json::Error) -> Fault {
-    let place = Place {
-        line: error.line().max(1),
-        column: error.column().max(1),
-    };
-    if let Some(fault) = of_document(text) {
-        return fault;
-    }
-    let said = error.to_string();
-    let has = |words: &str| said.contains(words);
-    if has("duplicate field")
-        && let Some(fault) = twice(text)
-    {
-        return fault;
-    }
-    let (message, hint) = if is_comment(text, error) {
-        ("a comment", "JSON has no comments: remove it")
-    } else if has("too deep") || has("recursion limit") {
-        (
-            "exceeds the limit of 64 levels of nested maps and lists in one file",
-            "no object of Kubernetes is that deep",
-        )
-    } else if has("trailing comma") {
-        (
-            "a comma before a closing bracket",
-            "JSON allows none there: remove it",
-        )
-    } else if has("EOF while parsing a string") {
-        ("a quote is opened and not closed", "add the closing quote")
-    } else if has("EOF while parsing") {
-        (
-            "the text ends inside a map or list",
-            "a closing bracket is missing; was the file cut off?",
-        )
-    } else if has("trailing characters") {
-        (
-            "there is more text after the end of the object",
-            "put several objects into a List, or separate them with lines of ---",
-        )
-    } else if has("expected `,` or") {
-        ("a comma is missing between two values", "add the comma")
-    } else if has("expected `:`") {
-        ("a colon is missing between a key and its value", "add it")
-    } else if has("key must be a string") {
-        (
-            "a key without quotes",
-            "JSON needs double quotes around keys",
-        )
-    } else if has("control character") {
-        (
-            "a line break or control character inside a text",
-            "write \\n for a line break",
-        )
-    } else {
-        (
-            "not valid JSON",
-            "check quotes, commas and brackets here and on the line before",
-        )
-    };
-    Fault::at(place, message, hint)
 }
 
 /// A field that stands twice in one map.
@@ -135,11 +76,7 @@ pub(super) fn of_yaml(text: &str, at: Option<Place>) -> Fault {
     let first = Parser::new_from_str(text).find_map(Result::err);
     let start = Place { line: 1, column: 1 };
     let Some(error) = first else {
-        return Fault::at(
-            at.unwrap_or(start),
-            "a value of an unusual form",
-            "write maps with keys of text, lists, texts, numbers, true or false",
-        );
+        return of_form(text, at.unwrap_or(start));
     };
     let marker = error.marker();
     let place = Place {
@@ -149,10 +86,46 @@ pub(super) fn of_yaml(text: &str, at: Option<Place>) -> Fault {
     of_kind(text, error.kind(), place)
 }
 
+/// What is wrong with YAML that is correct, and that no object of Kubernetes is written in.
+fn of_form(text: &str, place: Place) -> Fault {
+    let line = line(text, place.line);
+    let words = line.split_inclusive(' ').scan(1, |column, word| {
+        let start = *column;
+        *column += word.chars().count();
+        Some((start, word.trim_end()))
+    });
+    for (column, word) in words {
+        let place = Place { column, ..place };
+        if word.starts_with('!') {
+            let message = format!("the tag {}: no object of Kubernetes has one", cut(word));
+            return Fault::at(place, message, "remove the tag");
+        }
+        if word == "?" {
+            let message = "a key behind a question mark";
+            return Fault::at(place, message, "write \"key: value\" on one line");
+        }
+    }
+    if line.chars().nth(place.column - 1) == Some('*') {
+        let message = "an alias inside of the value that it refers to";
+        return Fault::at(place, message, "write the value itself");
+    }
+    Fault::at(
+        place,
+        "a value of an unusual form",
+        "write maps with keys of text, lists, texts, numbers, true or false",
+    )
+}
+
 fn of_kind(text: &str, kind: &ErrorKind, place: Place) -> Fault {
     let line = line(text, place.line);
     let character = line.chars().nth(place.column - 1);
     match kind {
+        ErrorKind::RecursionLimitExceeded => Fault::too_deep(Some(place), super::yaml::DEPTH),
+        _ if line.starts_with('%') => Fault::at(
+            Place { column: 1, ..place },
+            "a directive of YAML (a line that begins with %)",
+            "remove the line",
+        ),
         ErrorKind::UnclosedQuotedScalar
         | ErrorKind::DocumentIndicatorInQuotedScalar
         | ErrorKind::InvalidQuotedScalarIndent

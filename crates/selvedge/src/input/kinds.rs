@@ -1,5 +1,7 @@
 //! Documents whose kind or group is not ours: what their author is likely to mean.
 
+use std::collections::BTreeSet;
+
 use compiler::Kind;
 use serde_json::Value;
 use strum::IntoEnumIterator;
@@ -71,12 +73,21 @@ pub(super) fn unknown(document: &Value, message: String) -> Found {
     let group = api_version.split('/').next().unwrap_or_default();
     let of_group = || written_kinds().filter(move |known| known.group_version().0 == group);
     let is_known = of_group().any(|known| <&str>::from(known) == kind);
-    if is_known {
-        // The version is wrong: the message says which is right.
+    // The version is wrong or missing, or a group is one of ours: the message ends with what to write.
+    let remedy = message
+        .split_once("; write ")
+        .or_else(|| message.split_once(": write "));
+    if let Some((what, _)) = remedy.filter(|_| is_known || !api_version.contains('/')) {
+        // Without a slash, the text is the version of the core group, or a group without a version.
+        let own = api_version.split_once('/').map_or("", |(group, _)| group);
+        let is_named = |known: &Kind| <&str>::from(known) == kind;
+        let served = Kind::iter().find(|known| known.group_version().0 == own && is_named(known));
+        let ours = || written_kinds().find(|known| known.group_version().0 == api_version);
+        let served = served.or_else(ours).map(Kind::api_version);
         return Found {
             field: "apiVersion",
-            message,
-            hint: None,
+            message: what.to_owned(),
+            hint: served.map(|served| format!("write apiVersion: {served}")),
         };
     }
     let names: Vec<&str> = of_group().map(<&str>::from).collect();
@@ -117,31 +128,66 @@ fn of_metadata(message: String) -> Found {
 }
 
 /// A document of another group that is nearly one of ours.
-pub(super) fn misspelled_group(document: &Value) -> Option<Found> {
+pub(super) fn misspelled(document: &Value) -> Option<Found> {
     let text = |field: &str| document.get(field).and_then(Value::as_str);
     let (api_version, kind) = (text("apiVersion")?, text("kind")?);
-    let (group, _) = api_version.split_once('/')?;
-    let mut groups: Vec<&str> = written_kinds()
-        .map(|known| known.group_version().0)
-        .collect();
-    groups.dedup();
-    let near = nearest(group, groups.into_iter())?;
-    let known = written_kinds().filter(|known| known.group_version().0 == near);
-    let name = nearest(kind, known.map(<&str>::from))?;
-    let known = written_kinds()
-        .find(|known| <&str>::from(known) == name && known.group_version().0 == near)?;
-    let object = document.pointer("/metadata/name").and_then(Value::as_str);
+    let name = document.pointer("/metadata/name").and_then(Value::as_str);
+    let name = name.unwrap_or_default();
+    let node: &str = Kind::Node.into();
+    let Some((group, _)) = api_version.split_once('/') else {
+        nearest(kind, [node].into_iter())?;
+        return Some(Found {
+            field: "kind",
+            message: format!("{kind} {name}: unknown kind {kind} in {api_version}"),
+            hint: Some(format!("did you mean {node}?")),
+        });
+    };
+    let known = similar(group, kind)?;
+    let kind_too = if <&str>::from(known) == kind {
+        String::new()
+    } else {
+        format!(" and kind: {known}")
+    };
     Some(Found {
         field: "apiVersion",
-        message: format!(
-            "{kind} {}: skipped, {group} is not a group of Selvedge",
-            object.unwrap_or_default()
-        ),
+        message: format!("{kind} {name}: {group} is not a group of Selvedge"),
         hint: Some(format!(
-            "did you mean apiVersion: {} and kind: {known}?",
+            "did you mean apiVersion: {}{kind_too}?",
             known.api_version()
         )),
     })
+}
+
+/// The kind whose group and name are like these.
+fn similar(group: &str, kind: &str) -> Option<Kind> {
+    let groups: BTreeSet<&str> = written_kinds()
+        .map(|known| known.group_version().0)
+        .collect();
+    let near = nearest(group, groups.into_iter())?;
+    let of_group = written_kinds().filter(|known| known.group_version().0 == near);
+    let of_group: Vec<Kind> = of_group.collect();
+    let named = |name: &str| {
+        of_group
+            .iter()
+            .copied()
+            .find(|known| <&str>::from(known) == name)
+    };
+    named(kind).or_else(|| named(nearest(kind, of_group.iter().map(<&str>::from))?))
+}
+
+/// A document of a foreign group with the name of one of our kinds. The message is the compiler's.
+pub(super) fn misplaced(document: &Value, message: String) -> Found {
+    let kind = document.get("kind").and_then(Value::as_str);
+    let named = written_kinds().filter(|known| Some(<&str>::from(known)) == kind);
+    let versions: Vec<String> = named.map(Kind::api_version).collect();
+    let versions = versions.join(" or ");
+    Found {
+        field: "apiVersion",
+        message,
+        hint: Some(format!(
+            "write apiVersion: {versions} if the object is for Selvedge"
+        )),
+    }
 }
 
 /// Whether some kind that users write has this name.

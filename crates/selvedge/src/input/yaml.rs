@@ -7,6 +7,8 @@
 #[cfg(test)]
 mod tests;
 
+use std::path::Path;
+
 use serde_json::Value;
 use serde_saphyr::{Error, Options, alias_limits, budget, budget::BudgetBreach, options};
 
@@ -18,6 +20,30 @@ use super::{
     split::{self, Part},
 };
 
+/// What a text is written in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Form {
+    /// YAML, or JSON, of which most is YAML.
+    Yaml,
+    /// JSON and nothing else.
+    Json,
+}
+
+impl Form {
+    /// The form of a file, by its name.
+    pub(super) fn of(file: &str) -> Self {
+        let end = Path::new(file).extension();
+        if end.is_some_and(|end| end.eq_ignore_ascii_case("json")) {
+            Self::Json
+        } else {
+            Self::Yaml
+        }
+    }
+}
+
+/// Maps and lists inside each other. Objects of Kubernetes have fewer than 50; each level needs stack.
+pub(super) const DEPTH: usize = 64;
+
 /// How much one file may hold.
 #[derive(Clone, Copy, Debug)]
 struct Limits {
@@ -25,7 +51,7 @@ struct Limits {
     documents: usize,
     /// Maps, lists and single values. An object of a cluster has 50 to 300.
     values: usize,
-    /// Maps and lists inside each other. Objects of Kubernetes have fewer than 50; each level needs stack.
+    /// Maps and lists inside each other.
     depth: usize,
     /// Bytes of all keys and single values.
     bytes: usize,
@@ -38,18 +64,18 @@ struct Limits {
 const LIMITS: Limits = Limits {
     documents: 1_000_000,
     values: 100_000_000,
-    depth: 64,
+    depth: DEPTH,
     bytes: 4 << 30,
     aliases: 1_000_000,
     expanded: 1_000_000,
 };
 
 /// The documents of a YAML or JSON text, each read or with why it cannot be; empty ones are left out.
-pub(super) fn read(text: &str) -> Vec<(Part, Result<Value, Fault>)> {
-    read_within(text, LIMITS)
+pub(super) fn read(text: &str, form: Form) -> Vec<(Part, Result<Value, Fault>)> {
+    read_within(text, form, LIMITS)
 }
 
-fn read_within(text: &str, limits: Limits) -> Vec<(Part, Result<Value, Fault>)> {
+fn read_within(text: &str, form: Form, limits: Limits) -> Vec<(Part, Result<Value, Fault>)> {
     let parts = split::parts(text);
     let mut found = Vec::with_capacity(parts.len());
     for (number, part) in parts.into_iter().enumerate() {
@@ -64,7 +90,7 @@ fn read_within(text: &str, limits: Limits) -> Vec<(Part, Result<Value, Fault>)> 
         }
         let own = text.get(part.bytes.clone()).unwrap_or_default();
         let lines_before = part.first_line - 1;
-        match document(own, limits) {
+        match document(own, form, limits) {
             Ok(Value::Null) => {}
             Ok(value) => found.push((part, Ok(value))),
             Err(fault) => found.push((part, Err(fault.after_line(lines_before)))),
@@ -74,7 +100,10 @@ fn read_within(text: &str, limits: Limits) -> Vec<(Part, Result<Value, Fault>)> 
 }
 
 /// One document.
-fn document(text: &str, limits: Limits) -> Result<Value, Fault> {
+fn document(text: &str, form: Form, limits: Limits) -> Result<Value, Fault> {
+    if form == Form::Json {
+        return json::read(text, limits.depth).map_err(|error| fault::of_json(text, &error));
+    }
     // No text holds more values than bytes.
     let is_within = text.len() <= limits.values.min(limits.bytes);
     if is_within && let Some(value) = plain::read(text) {
@@ -153,10 +182,13 @@ impl Limits {
     /// Which limit a text exceeds and what to do, if that is why it was refused.
     fn exceeded(self, error: &Error) -> Option<Fault> {
         let (limit, what) = match innermost(error) {
+            Error::Budget {
+                breach: BudgetBreach::Depth { .. },
+                ..
+            } => return Some(Fault::too_deep(place(error), self.depth)),
             Error::Budget { breach, .. } => match breach {
                 BudgetBreach::Documents { .. } => (self.documents, "documents"),
                 BudgetBreach::Nodes { .. } => (self.values, "values"),
-                BudgetBreach::Depth { .. } => (self.depth, "levels of nested maps and lists"),
                 BudgetBreach::ScalarBytes { .. } => (self.bytes, "bytes of keys and values"),
                 BudgetBreach::Aliases { .. } => (self.aliases, "aliases"),
                 BudgetBreach::Anchors { .. } => (self.aliases, "anchors"),
@@ -175,14 +207,10 @@ impl Limits {
     }
 
     fn fault(place: Option<Place>, limit: usize, what: &str) -> Fault {
-        let hint = match what {
-            "levels of nested maps and lists" => "no object of Kubernetes is that deep",
-            _ => "split it into several files",
-        };
         Fault {
             place,
             message: format!("exceeds the limit of {limit} {what} in one file"),
-            hint: Some(hint.to_owned()),
+            hint: Some("split it into several files".to_owned()),
             first: None,
         }
     }

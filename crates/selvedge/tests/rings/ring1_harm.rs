@@ -146,12 +146,12 @@ const OF_TENANTS: &[(&str, &str, &str)] = &[
     (
         "name: red-dc, labels: {zone: red}",
         "name: red-dc, labels: {zone: 7}",
-        "Destination red-dc metadata.labels[\"zone\"]: 7 must be a string",
+        "Destination red-dc metadata.labels[\"zone\"]: must be text, not a number (7)",
     ),
     (
         "name: n1, labels: {rack: r1}",
         "name: n1, labels: {rack: 1}",
-        "Node n1 metadata.labels[\"rack\"]: 1 must be a string",
+        "Node n1 metadata.labels[\"rack\"]: must be text, not a number (1)",
     ),
     (
         "vtepcidr: 100.65.0.0/24",
@@ -242,7 +242,7 @@ fn no_plan_is_made_of_documents_that_cannot_be_read_or_of_none() -> anyhow::Resu
     );
     let empty = plan(RUNNING, "")?;
     assert!(
-        empty.contains("a plan to remove everything is not made"),
+        empty.starts_with("error: no object in ") || empty == "error: standard input is empty\n",
         "{empty}"
     );
     Ok(())

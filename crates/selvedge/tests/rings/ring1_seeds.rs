@@ -31,13 +31,11 @@ fn every_example_of_the_source_documents_is_valid() -> anyhow::Result<()> {
         let wanted: Result<Vec<String>, _> = wanted.map(serde_json::to_string).collect();
         fs::write(&beside, wanted?.join("\n---\n"))?;
         let path = |path: &Path| path.display().to_string();
-        let arguments = [
-            "validate",
-            "-f",
-            &path(&example.path()),
-            "-f",
-            &path(&beside),
-        ];
+        let (own, beside) = (path(&example.path()), path(&beside));
+        let mut arguments = vec!["validate", "-f", &own];
+        if !example.refers.is_empty() {
+            arguments.extend(["-f", &beside]);
+        }
         let output = selvedge(&arguments, "")?;
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         let is_fine = output.status.success() && !said.contains("error:");
@@ -219,8 +217,9 @@ fn every_manifest_of_the_docs_is_valid() -> anyhow::Result<()> {
         let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
         let output = selvedge(&arguments, "")?;
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        let gap = "no Node in the input: what the objects become on nodes is not checked\n";
         assert!(
-            output.status.success() && said.is_empty(),
+            output.status.success() && said.replace(gap, "").is_empty(),
             "{manifest}\n{said}"
         );
         seen += 1;

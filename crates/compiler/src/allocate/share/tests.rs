@@ -212,7 +212,16 @@ fn check(claims: &BTreeMap<u8, Claim>, grants: &BTreeMap<u8, Grant>) -> Result<(
         };
         for refusal in &grant.refusals {
             match refusal {
-                Refusal::TooFew { prefix, missing } => {
+                Refusal::TooFew {
+                    prefix,
+                    missing,
+                    free,
+                } => {
+                    prop_assert!(
+                        number(*free) < number(*missing) + spare,
+                        "{} were free",
+                        free
+                    );
                     let (_, capacity) = CAPACITY[usize::from(!prefix.is_ipv4())];
                     let used = all
                         .iter()

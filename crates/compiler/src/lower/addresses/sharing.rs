@@ -246,10 +246,15 @@ impl Shared<'_> {
                     let (address, by) = (*address, self.holder(*by)?);
                     (Some(address), problem::Kind::AddressTaken { address, by })
                 }
-                Refusal::TooFew { prefix, missing } => {
+                Refusal::TooFew {
+                    prefix,
+                    missing,
+                    free,
+                } => {
                     let kind = problem::Kind::TooFewAddresses {
                         prefix: *prefix,
                         missing: *missing,
+                        free: *free,
                     };
                     (None, kind)
                 }

@@ -2,8 +2,9 @@
 
 use std::net::IpAddr;
 
-use compiler::{Kind, Problem, problem};
+use compiler::{Kind, Problem, problem, snapshot::REQUIRED};
 
+use super::cause::NO_NODE;
 use crate::{
     input::World,
     rules::{self, DUPLICATE_OF},
@@ -27,11 +28,23 @@ pub(super) fn of(world: &World, problem: &Problem) -> Option<String> {
                 misplaced.at
             ))
         }
+        problem::Kind::NoEffect { what } if what.starts_with(NO_NODE) => {
+            of_selector(world, problem)
+        }
+        problem::Kind::NoUnderlay { .. } => without(world, Kind::Underlay),
+        problem::Kind::NoDestination { left_out: None } => without(world, Kind::Destination),
         problem::Kind::Unreadable { message } | problem::Kind::RuleBroken { message } => {
             let is_item = message.starts_with("must be a list, not text");
             let item = "write it as an item of a list: begin it with a dash";
             if message.starts_with(DUPLICATE_OF) {
                 return Some("keep one of the two".to_owned());
+            }
+            if message == REQUIRED {
+                let (parent, name) = problem.field.rsplit_once('.').unwrap_or_default();
+                return Some(match parent {
+                    "" => format!("write the fields of the object below {}", problem.field),
+                    parent => format!("add {name} to {parent}"),
+                });
             }
             of_choice(message)
                 .or_else(|| of_quotes(message))
@@ -39,6 +52,29 @@ pub(super) fn of(world: &World, problem: &Problem) -> Option<String> {
         }
         _ => None,
     }
+}
+
+/// A label of nodes that is similar to one that a selector wants and no node has.
+fn of_selector(world: &World, problem: &Problem) -> Option<String> {
+    let document = world.snapshot.document(&problem.subject)?;
+    let path = format!("/{}/matchLabels", problem.field.replace('.', "/"));
+    let known = world.node_labels();
+    let wanted = document.pointer(&path)?.as_object()?;
+    wanted.iter().find_map(|(key, value)| {
+        let Some(values) = known.get(key) else {
+            let near = nearest(key, known.keys().map(String::as_str))?;
+            return Some(format!("did you mean {near}?"));
+        };
+        let value = value.as_str().filter(|value| !values.contains(*value))?;
+        let near = nearest(value, values.iter().map(String::as_str))?;
+        Some(format!("did you mean {key}: {near}?"))
+    })
+}
+
+/// What to do where the input has no object of a kind.
+fn without(world: &World, kind: Kind) -> Option<String> {
+    (!world.has(kind))
+        .then(|| format!("the input has no {kind}: create one, or add its file with -f"))
 }
 
 /// Fields of an object's metadata that are often written beside it.

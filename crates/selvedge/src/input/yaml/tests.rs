@@ -2,7 +2,7 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use super::{LIMITS, Limits, read_within};
+use super::{Form, LIMITS, Limits, read_within};
 
 fn documents_within(text: &str, limits: Limits) -> Result<Vec<Value>, String> {
     let words = |fault: super::Fault| {
@@ -10,7 +10,7 @@ fn documents_within(text: &str, limits: Limits) -> Result<Vec<Value>, String> {
         let hint = fault.hint.unwrap_or_default();
         format!("line {line}: {}; {hint}", fault.message)
     };
-    let read = read_within(text, limits).into_iter();
+    let read = read_within(text, Form::Yaml, limits).into_iter();
     read.map(|(_, value)| value.map_err(words)).collect()
 }
 
@@ -92,7 +92,7 @@ fn nesting_has_a_limit_and_an_object_of_kubernetes_is_below_it() {
     assert!(documents(&nested(64)).is_ok());
     assert_eq!(
         refused(&nested(65), LIMITS),
-        "line 1: exceeds the limit of 64 levels of nested maps and lists in one file; no object of Kubernetes is that deep"
+        "line 1: exceeds the limit of 64 levels of nested maps and lists in one file; an object of Kubernetes has far fewer: check its brackets and indentation"
     );
 }
 
@@ -106,7 +106,7 @@ fn text_that_is_no_yaml_is_shown_with_its_place() {
 
 #[test]
 fn a_document_with_a_mistake_harms_no_other() {
-    let found = read_within("a: 1\n---\na: [\n---\na: 3\n", LIMITS);
+    let found = read_within("a: 1\n---\na: [\n---\na: 3\n", Form::Yaml, LIMITS);
     let read: Vec<bool> = found.iter().map(|(_, value)| value.is_ok()).collect();
     assert_eq!(read, [true, false, true]);
 }
