@@ -80,7 +80,8 @@ impl Running {
         problems
     }
 
-    fn as_it_is(snapshot: Snapshot) -> Self {
+    /// The cluster in which nothing is stored beside these objects.
+    pub fn as_it_is(snapshot: Snapshot) -> Self {
         let compilation = compiler::compile(&snapshot);
         Self {
             snapshot,

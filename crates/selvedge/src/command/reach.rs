@@ -23,7 +23,12 @@ pub(super) fn run(args: &Reach) -> anyhow::Result<Verdict> {
         "{}",
         super::nothing_in(&args.input.paths)
     );
-    let old = Running::new(&before.snapshot);
+    // Only a change needs to know what is stored.
+    let old = if args.to.is_empty() {
+        Running::as_it_is(before.snapshot.clone())
+    } else {
+        Running::new(&before.snapshot)
+    };
     let ways = Ways::of(&old.snapshot, &old.compilation, args.node.as_deref())?;
     if args.to.is_empty() {
         let verdict = problems::beside(&before, &old.compilation);
