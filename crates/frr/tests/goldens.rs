@@ -101,16 +101,13 @@ fn no_filter_is_referred_to_before_it_is_there() {
         for line in text.lines() {
             let words: Vec<&str> = line.split_whitespace().collect();
             let referred = match words.as_slice() {
-                ["route-map", name, ..] => {
+                ["route-map", name, ..] | ["ip" | "ipv6", "prefix-list", name, ..] => {
                     known.insert(name);
                     continue;
                 }
-                ["ip" | "ipv6", "prefix-list", name, ..] => {
-                    known.insert(name);
-                    continue;
-                }
-                ["match", "ip" | "ipv6", "address", "prefix-list", name] => name,
-                [.., "route-map", name] | [.., "route-map", name, "in" | "out"] => name,
+                ["match", "ip" | "ipv6", "address", "prefix-list", name]
+                | [.., "route-map", name]
+                | [.., "route-map", name, "in" | "out"] => name,
                 _ => continue,
             };
             references += 1;

@@ -465,12 +465,11 @@ impl World {
             }
             Insertion::Misplaced { message, .. } => {
                 self.set_aside.extend(SetAside::of(&origin, &document));
-                match kinds::misspelled(&document) {
-                    Some(found) => self.unknown.push(unread(origin, found)),
-                    None => {
-                        let found = kinds::misplaced(&document, message);
-                        self.misplaced.push(unread(origin, found));
-                    }
+                if let Some(found) = kinds::misspelled(&document) {
+                    self.unknown.push(unread(origin, found));
+                } else {
+                    let found = kinds::misplaced(&document, message);
+                    self.misplaced.push(unread(origin, found));
                 }
             }
             Insertion::Unknown(message) => {

@@ -74,7 +74,7 @@ pub(super) fn left_out(
 fn demanding(part: &Part) -> Vec<Demanding> {
     let mut found = Vec::new();
     for router in part.routers.values() {
-        for (_, values) in router.evpn.l3vni.iter() {
+        if let Some((_, values)) = &router.evpn.l3vni {
             found.extend(wildcards(values).map(|target| Demanding {
                 field: values.given.at.field("importRTs"),
                 what: format!("route target {target}"),

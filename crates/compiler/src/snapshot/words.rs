@@ -239,6 +239,13 @@ mod tests {
                 json!("many"),
                 "must be a VLAN ID (1–4094), not text (\"many\")",
             ),
+        ];
+        check(&cases);
+    }
+
+    #[test]
+    fn messages_about_lists_and_choices_say_what_to_do() {
+        let cases = [
             // The path is that of the list, and the message is about what is in it.
             (
                 "invalid type: string \"a\", expected struct Trunk",
@@ -266,8 +273,12 @@ mod tests {
                 "\"10.0.0.0/33\" is not a network",
             ),
         ];
+        check(&cases);
+    }
+
+    fn check(cases: &[(&str, Value, &str)]) {
         for (message, value, words) in cases {
-            assert_eq!(worded(message, Some(&value)), words);
+            assert_eq!(worded(message, Some(value)), *words);
         }
     }
 }

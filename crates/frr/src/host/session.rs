@@ -129,15 +129,9 @@ impl Build<'_> {
             );
             self.unsupported_of(peer, why);
         }
-        let is_peers = session.local_as.is_some_and(|local| asn == Some(local));
-        if is_peers && !self.features.local_as_of_peer {
-            let why = format!(
-                "FRR {} cannot give neighbor {peer} its own AS as the local one: use another, or a newer FRR",
-                self.version
-            );
-            self.unsupported_of(peer, why);
-            session.local_as = None;
-        }
+        session.local_as = session
+            .local_as
+            .filter(|local| asn != Some(*local) || self.has_local_as_of_peer(peer));
         session.ebgp_multihop = (*ebgp_multi_hop && on_address && external).then_some(u8::MAX);
         if *ebgp_multi_hop && !on_address {
             let why = format!("FRR has no multihop for {peer}, which is a device");
@@ -163,6 +157,18 @@ impl Build<'_> {
         session.graceful_restart = *graceful_restart;
         session.bfd = bfd_profile.as_ref().map(|name| self.bfd(peer, name));
         Some(session)
+    }
+
+    /// Whether FRR can have the AS of a peer as the local one; says so where it cannot.
+    fn has_local_as_of_peer(&mut self, peer: &Peer) -> bool {
+        if !self.features.local_as_of_peer {
+            let why = format!(
+                "FRR {} cannot give neighbor {peer} its own AS as the local one: use another, or a newer FRR",
+                self.version
+            );
+            self.unsupported_of(peer, why);
+        }
+        self.features.local_as_of_peer
     }
 
     fn timers(&mut self, peer: &Peer, keepalive: Option<u16>, hold: Option<u16>) -> Option<Timers> {

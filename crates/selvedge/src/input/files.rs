@@ -145,7 +145,10 @@ mod tests {
         let file = place.path().join("a.yaml");
         fs::write(&file, "").unwrap();
         let mut files = Files::default();
-        assert_eq!(files.below(place.path()).unwrap(), [file.clone()]);
+        assert_eq!(
+            files.below(place.path()).unwrap(),
+            std::slice::from_ref(&file)
+        );
         assert!(files.again.is_empty());
         assert!(files.below(&file).unwrap().is_empty());
         assert!(files.below(place.path()).unwrap().is_empty());

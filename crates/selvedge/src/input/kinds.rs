@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use compiler::Kind;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use strum::IntoEnumIterator;
 
 use crate::suggest::nearest;
@@ -41,24 +41,7 @@ pub(super) fn unknown(document: &Value, message: String) -> Found {
         if text(field).is_some_and(|text| !text.is_empty()) {
             continue;
         }
-        let near = fields
-            .keys()
-            .find(|key| *key != field && key.eq_ignore_ascii_case(field));
-        let of_kind = || {
-            let kind = written_kinds().find(|known| Some(<&str>::from(known)) == kind)?;
-            Some(format!("write apiVersion: {}", kind.api_version()))
-        };
-        let hint = match near {
-            Some(near) => Some(format!("write {field} instead of {near}")),
-            None if field == "apiVersion" => of_kind(),
-            None => None,
-        };
-        return Found {
-            field: "",
-            message: format!("{field} is missing: not a Kubernetes object"),
-            hint: hint
-                .or_else(|| Some("an object begins with apiVersion, kind and metadata".to_owned())),
-        };
+        return lacks(fields, field, kind);
     }
     let (Some(api_version), Some(kind)) = (api_version, kind) else {
         return Found {
@@ -109,6 +92,28 @@ pub(super) fn unknown(document: &Value, message: String) -> Found {
         field: "kind",
         message: format!("{name}unknown kind {kind} in {group}"),
         hint: Some(hint),
+    }
+}
+
+/// An object without its apiVersion or its kind.
+fn lacks(fields: &Map<String, Value>, field: &str, kind: Option<&str>) -> Found {
+    let near = fields
+        .keys()
+        .find(|key| *key != field && key.eq_ignore_ascii_case(field));
+    let of_kind = || {
+        let kind = written_kinds().find(|known| Some(<&str>::from(known)) == kind)?;
+        Some(format!("write apiVersion: {}", kind.api_version()))
+    };
+    let hint = match near {
+        Some(near) => Some(format!("write {field} instead of {near}")),
+        None if field == "apiVersion" => of_kind(),
+        None => None,
+    };
+    Found {
+        field: "",
+        message: format!("{field} is missing: not a Kubernetes object"),
+        hint: hint
+            .or_else(|| Some("an object begins with apiVersion, kind and metadata".to_owned())),
     }
 }
 

@@ -87,14 +87,7 @@ impl Reader<'_> {
         let peer = self.sound(at, wanted.peer());
         let remote_as = self.sound(at, wanted.remote_as());
         let (peer, remote_as) = peer.zip(remote_as)?;
-        match &peer {
-            Peer::Address(address) => self.address(at, *address),
-            Peer::Interface(name) if name.as_str().parse::<IpAddr>().is_ok() => {
-                let message = "FRR takes the name of this device for an address: rename the device";
-                self.rule(at.field("interface"), message);
-            }
-            Peer::Interface(_) => {}
-        }
+        self.name(at, &peer);
         if *disable_mp {
             self.no_effect(
                 at.field("disableMP"),
@@ -145,6 +138,18 @@ impl Reader<'_> {
             receive,
         };
         Some((peer, neighbor))
+    }
+
+    /// Checks what a neighbor is named by.
+    fn name(&mut self, at: At, peer: &Peer) {
+        match peer {
+            Peer::Address(address) => self.address(at, *address),
+            Peer::Interface(name) if name.as_str().parse::<IpAddr>().is_ok() => {
+                let message = "FRR takes the name of this device for an address: rename the device";
+                self.rule(at.field("interface"), message);
+            }
+            Peer::Interface(_) => {}
+        }
     }
 
     /// No session can be opened to an address that no single machine has.
