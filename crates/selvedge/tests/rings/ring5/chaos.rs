@@ -158,6 +158,13 @@ fn storm(tenants: &mut Tenants<'_>, random: &mut Random) -> anyhow::Result<u64> 
                 Ok(leads(&operator)?.then_some(()))
             })?;
         }
+        // Half of them have written before: everything is listed first, and how long that takes depends on the machine.
+        if random.below(2) > 0 {
+            within(PATIENCE, "the operator has written", || {
+                let log = operator.log()?;
+                Ok(log.contains("INFO pass revision").then_some(()))
+            })?;
+        }
         let end = Instant::now() + random.milliseconds(1000);
         while Instant::now() < end {
             tenants.change(random)?;
