@@ -350,6 +350,8 @@ pub(crate) fn capped(text: &str, rows: usize) -> String {
 pub(crate) fn counted(number: usize, thing: &str) -> String {
     match number {
         1 => format!("1 {thing}"),
+        // The one kind whose name is a plural already.
+        _ if thing.ends_with("Settings") => format!("{number} {thing}"),
         _ => format!("{number} {thing}s"),
     }
 }
@@ -462,6 +464,14 @@ pub(crate) fn fitted(names: &[String], columns: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_number_of_things_reads_as_one_says_it() {
+        let of = |number, thing| counted(number, thing);
+        assert_eq!(of(1, "more Network"), "1 more Network");
+        assert_eq!(of(2, "Network"), "2 Networks");
+        assert_eq!(of(2, "more Settings"), "2 more Settings");
+    }
 
     #[test]
     fn a_text_is_wrapped_at_words_and_no_line_is_longer() {

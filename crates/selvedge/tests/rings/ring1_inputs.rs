@@ -104,11 +104,14 @@ fn a_version_of_frr_without_goldens_is_refused_with_what_to_use() -> anyhow::Res
     let same = |own: &str, other: &str| {
         format!("{supported}; a node with FRR {own} gets the configuration of {other}")
     };
+    let no_version = format!(" is not a version such as 10.7; {supported}");
     for (version, said) in [
-        ("9.9", same("9.9", "8.4")),
-        ("10.4", same("10.4", "10.3")),
-        ("99.9", same("99.9", "10.7")),
-        ("3.0", supported.to_owned()),
+        ("9.9", format!(": {}", same("9.9", "8.4"))),
+        ("10.4", format!(": {}", same("10.4", "10.3"))),
+        ("99.9", format!(": {}", same("99.9", "10.7"))),
+        ("3.0", format!(": {supported}")),
+        ("banana", no_version.clone()),
+        ("10", no_version),
     ] {
         let arguments = [
             "render",
@@ -121,23 +124,7 @@ fn a_version_of_frr_without_goldens_is_refused_with_what_to_use() -> anyhow::Res
         ];
         let (text, code) = run(&arguments)?;
         assert_eq!(code, Some(2), "{text}");
-        assert_eq!(text, format!("error: --frr-version {version}: {said}\n"));
-    }
-    for version in ["banana", "10"] {
-        let arguments = [
-            "render",
-            "-f",
-            &example(),
-            "--node",
-            "worker-1",
-            "--frr-version",
-            version,
-        ];
-        let (text, code) = run(&arguments)?;
-        assert_eq!(code, Some(2), "{text}");
-        let said =
-            format!("error: --frr-version {version} is not a version such as 10.7; {supported}\n");
-        assert_eq!(text, said);
+        assert_eq!(text, format!("error: --frr-version {version}{said}\n"));
     }
     Ok(())
 }
