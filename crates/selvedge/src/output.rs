@@ -467,10 +467,9 @@ mod tests {
 
     #[test]
     fn a_number_of_things_reads_as_one_says_it() {
-        let of = |number, thing| counted(number, thing);
-        assert_eq!(of(1, "more Network"), "1 more Network");
-        assert_eq!(of(2, "Network"), "2 Networks");
-        assert_eq!(of(2, "more Settings"), "2 more Settings");
+        assert_eq!(counted(1, "more Network"), "1 more Network");
+        assert_eq!(counted(2, "Network"), "2 Networks");
+        assert_eq!(counted(2, "more Settings"), "2 more Settings");
     }
 
     #[test]
